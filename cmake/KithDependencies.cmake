@@ -1,0 +1,9 @@
+# Libraries from Debian's packages (scripts/setup.sh installs them). LibTorch: cmake/KithTorch.cmake.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+find_package(CapnProto REQUIRED)
+find_package(tl-expected QUIET)
+find_path(KITH_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)

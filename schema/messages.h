@@ -1,0 +1,263 @@
+// Every message of kith's wire protocol, as plain structs. The bytes are Cap'n Proto (schema/kith.capnp, kept field
+// by field beside this file); only schema/codec.cc knows both. gossip/ sees these structs and nothing of the encoding.
+//
+// A message on a plane is exactly two ZeroMQ frames: header (one Cap'n Proto message) and payload (raw bytes, empty
+// for all but CHUNK). Planes: control (<= 64 KiB) and bulk (<= 1 MiB payload + header). All messages of an exchange
+// travel on the bulk plane, so none overtakes another. Every struct says its plane, its direction and its cost.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace kith::schema {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+enum class Plane : std::uint8_t { kControl = 0, kBulk = 1 };
+
+using Nonce = std::array<std::uint8_t, 32>;
+using Signature = std::array<std::uint8_t, 64>;  // Ed25519
+using Key = std::array<std::uint8_t, 32>;
+
+// Order matters: at equal incarnation the larger one wins (reliability: LEFT > DEAD > SUSPECT > ALIVE).
+enum class MemberState : std::uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 3 };
+// What the node is doing, as `kith status` shows it.
+enum class RunState : std::uint8_t {
+  kWaiting = 0, kJoining = 1, kTraining = 2, kFinishing = 3, kComplete = 4, kLeaving = 5
+};
+
+// What one node says of itself (signed by its key) or last said (relayed). About 400 bytes.
+struct MemberRecord {
+  NodeId id;
+  Incarnation incarnation = 0;
+  std::uint64_t version = 0;         // rises with each change the owner makes within one incarnation
+  MemberState state = MemberState::kAlive;  // not signed: others may say SUSPECT or DEAD
+  RunState run_state = RunState::kWaiting;
+  bool converged = false;            // finishing: last distances below the bound for every fragment
+  std::string name;                  // <= 128 bytes
+  std::string control_address;       // host:port as others should dial it, <= 256 bytes
+  std::string bulk_address;
+  std::string http_address;
+  Step step = 0;                     // optimiser steps done by this node
+  Samples samples = 0;               // samples trained by this node; never falls
+  double loss = 0.0;                 // running training loss, NaN when unknown
+  double accuracy = 0.0;             // last test accuracy 0..1, NaN when unknown
+  double learning_rate = 0.0;
+  double steps_per_second = 0.0;
+  Hash256 data_fingerprint;          // of the whole training file (not of the shard)
+  Samples data_samples = 0;          // samples in the whole file
+  Samples shard_samples = 0;         // of those, how many this node trains on
+  std::uint32_t shard_index = 0;     // 1-based; 0 = all
+  std::uint32_t shard_count = 0;
+  Key transport_key{};               // reserved: a per-node transport key
+  std::uint32_t key_epoch = 0;       // reserved: rotation of the cluster key
+  std::string version_text;          // build version
+  Signature signature{};
+};
+
+// What the signature covers: BLAKE2b-256 over every field above it except `state`, in order.
+Hash256 signing_hash(const MemberRecord& record);
+
+// Names and values that must agree between members ("run.seed" = "7"): a difference is refused by name.
+using Facts = std::vector<std::pair<std::string, std::string>>;  // <= 64, names <= 64 bytes, values <= 512
+
+// HELLO: opens every connection, on both planes; dialler -> listener. Sent twice: first with peer_nonce zero
+// (answered by CHALLENGE), then with the challenge's nonce and the signature over both.
+struct Hello {
+  Plane plane = Plane::kControl;
+  std::uint32_t protocol_min = kProtocolVersion;
+  std::uint32_t protocol_max = kProtocolVersion;
+  std::string cluster;
+  std::string run_id;
+  Hash256 schema_hash;
+  Facts facts;                       // control plane only
+  MemberRecord record;
+  Nonce nonce{};                     // the dialler's
+  Nonce peer_nonce{};                // the listener's, from CHALLENGE; zero at first
+  std::uint64_t lowest_open = 0;     // lowest open exchange sequence of this incarnation
+  Signature signature{};             // over BLAKE2b("kith hello", plane, nonce, peer_nonce, id); zero at first
+};
+
+// CHALLENGE: listener -> dialler, either plane. Smaller than HELLO (no amplification before proof of key).
+struct Challenge {
+  Nonce nonce{};                     // the listener's
+  Nonce peer_nonce{};                // the dialler's, echoed
+};
+
+// WELCOME: listener -> dialler after a proven HELLO. On the bulk plane `records` and `facts` are empty.
+struct Welcome {
+  MemberRecord record;               // the listener's own
+  std::vector<MemberRecord> records; // <= 64 others
+  Facts facts;                       // the listener's, so that a joiner can take what it left open
+  Samples progress = 0;              // cluster progress the listener knows
+  Incarnation seen_incarnation = 0;  // highest incarnation held for the dialler (it must be above)
+  Nonce nonce{};                     // the listener's
+  Nonce peer_nonce{};                // the dialler's
+  Signature signature{};             // over BLAKE2b("kith welcome", plane, nonce, peer_nonce, id)
+};
+
+enum class RejectCode : std::uint16_t {
+  kUnknown = 0, kProtocol = 1, kCluster = 2, kRun = 3, kSchema = 4, kFacts = 5, kIdentity = 6,
+  kSignature = 7, kFull = 8, kSelf = 9, kNotReady = 10
+};
+// REJECT: listener -> dialler, either plane; the text names both values.
+struct Reject {
+  RejectCode code = RejectCode::kUnknown;
+  std::string detail;                // <= 1024 bytes
+  NodeId id;                         // who refuses
+  Incarnation seen_incarnation = 0;
+};
+
+// HEARTBEAT: control, to every member each probe interval (this plain membership; SWIM comes later).
+struct Heartbeat {
+  MemberRecord record;               // the sender's own
+  std::vector<MemberRecord> records; // <= 32 others, those that changed last first
+  std::uint64_t echo = 0;            // sender's clock in ns, returned in `echo_reply` for round-trip times
+  std::uint64_t echo_reply = 0;
+  Samples progress = 0;              // cluster progress known to the sender
+};
+
+// LEAVE: control, to every member, once, signed: this node goes and must not be shown as failed.
+struct Leave {
+  MemberRecord record;               // state = kLeft
+};
+
+// FINAL: control, from the declarer (lowest live id) to every member, repeated with the heartbeat until all have it.
+struct Final {
+  NodeId declarer;
+  Hash256 run_digest;
+  Hash256 root;                      // BLAKE2b over the manifest (item MANIFEST of the state transfer)
+  Samples progress = 0;
+  Signature signature{};             // by the declarer over the fields above
+};
+
+// ---- bulk plane -----------------------------------------------------------------------------------------------
+
+enum class Slot : std::uint8_t { kParameters = 0, kTracking = 1, kCentre = 2, kCompressed = 3 };
+
+// PROPOSE: initiator -> responder. `chunk_count` CHUNKs of stream kProposal follow. attempt > 0 = asking again:
+// the responder replays RESULT, answers ABORTED, or sends CREDIT with what it has.
+struct Propose {
+  ExchangeId e;
+  std::uint32_t attempt = 0;
+  FragmentIndex fragment = 0;
+  Slot slot = Slot::kParameters;
+  CodecId codec = CodecId::kFp32;
+  double weight = 0.5;               // 0 < w <= 1/2
+  double push_sum = 1.0;             // reserved
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t chunk_bytes = 0;     // every chunk but the last has this size; <= 1 MiB
+  std::uint64_t lowest_open = 0;     // every sequence of this incarnation below it is closed
+  Hash256 run_digest;                // BLAKE2b(cluster, run id)
+  Hash256 schema_hash;
+  Samples progress = 0;              // cluster progress the initiator knows
+  Step step = 0;                     // initiator's own
+};
+
+enum class Stream : std::uint8_t { kProposal = 0, kResult = 1, kState = 2 };
+
+// CHUNK: the only message with a payload. Costs its payload + about 100 bytes.
+struct Chunk {
+  ExchangeId e;                      // or the transfer's id
+  Stream stream = Stream::kProposal;
+  std::uint32_t index = 0;
+};
+
+// CREDIT: receiver of chunks -> sender, after each chunk taken and when asked: all it has of this stream.
+// Idempotent: a lost or reordered one does no harm.
+struct Credit {
+  ExchangeId e;
+  Stream stream = Stream::kProposal;
+  std::vector<std::uint64_t> received;  // bit i of word i/64 = chunk i is here; <= 64 words
+};
+
+// RESULT: responder -> initiator after the commit. `payload_bytes` of stream kResult follow.
+struct ResultMessage {
+  ExchangeId e;
+  FragmentIndex fragment = 0;
+  CodecId codec = CodecId::kFp32;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t chunk_bytes = 0;
+  Samples progress = 0;
+  Step step = 0;                     // responder's own
+  double distance_squared = 0.0;     // |R_B - R_A|^2 over this fragment
+  double norm_squared = 0.0;         // |(R_A + R_B) / 2|^2
+};
+
+// ACK: initiator -> responder: e is applied (or was closed); the ledger entry can go.
+struct Ack {
+  ExchangeId e;
+  std::uint64_t lowest_open = 0;
+};
+
+// BUSY: responder -> initiator: no budget; nothing was committed and nothing will be.
+struct Busy {
+  ExchangeId e;
+  std::uint32_t retry_after_ms = 0;
+};
+
+enum class AbortReason : std::uint16_t {
+  kUnknown = 0,       // never heard of it, or no longer
+  kCrossing = 1,      // both proposed this fragment to each other; the other one goes on
+  kLag = 2,           // progress too far apart: adopt instead
+  kNonFinite = 3,
+  kMismatch = 4,      // run, schema, fragment, size or codec
+  kNotReady = 5,      // not joined, or finishing/complete/leaving
+  kWithdrawn = 6,     // initiator gave it up (initiator -> responder)
+};
+// ABORTED: responder -> initiator: e was not committed and never will be. Also initiator -> responder (kWithdrawn)
+// to drop a half-sent proposal.
+struct Aborted {
+  ExchangeId e;
+  AbortReason reason = AbortReason::kUnknown;
+};
+
+enum class StateItem : std::uint8_t {
+  kManifest = 0,   // hashes of all items of a declared final state: u64 count, then 32 bytes each
+  kFragment = 1,   // fp32 values of one fragment (index = fragment)
+  kIntegers = 2,   // integer buffers, int64 each, schema order
+  kOptimizer = 3,  // index-th piece (fragment_bytes each) of the optimiser's serialised state
+};
+
+// STATE_REQUEST: fetcher -> donor. One item; many may be open. `e` names the transfer (initiator = fetcher).
+struct StateRequest {
+  ExchangeId e;
+  StateItem item = StateItem::kFragment;
+  std::uint32_t index = 0;
+  bool final_state = false;          // of the declared final state, not the running one
+  Hash256 run_digest;
+  Hash256 schema_hash;
+};
+
+// STATE_HEADER: donor -> fetcher; CHUNKs of stream kState follow. Refusals are ABORTED or BUSY.
+struct StateHeader {
+  ExchangeId e;
+  StateItem item = StateItem::kFragment;
+  std::uint32_t index = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t chunk_bytes = 0;
+  Hash256 hash;                      // of the item's bytes
+  std::uint32_t optimizer_pieces = 0;
+  Step optimizer_step = 0;
+  Samples progress = 0;
+};
+
+using Message = std::variant<Hello, Challenge, Welcome, Reject, Heartbeat, Leave, Final, Propose, Chunk, Credit,
+                             ResultMessage, Ack, Busy, Aborted, StateRequest, StateHeader>;
+
+// Name as in this file's comments ("PROPOSE"), for logs and metrics.
+const char* name_of(const Message& message);
+// The plane a message belongs to. HELLO, CHALLENGE, WELCOME and REJECT are legal on both (std::nullopt-like: `any`).
+struct PlaneRule { bool control = false; bool bulk = false; };
+PlaneRule planes_of(const Message& message);
+
+inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
+inline constexpr std::uint32_t kChunksPerPayloadMax = 4096;  // 64 CREDIT words
+
+}  // namespace kith::schema
