@@ -30,7 +30,9 @@ struct CheckpointFacts {
   NodeId node;
   Incarnation incarnation = 0;
   Samples cluster_progress = 0;        // known to the node, its own samples included
-  std::map<std::string, Samples> others_samples;  // hex id -> samples, so that a whole cluster can restart
+  // Hex id -> what others are known to have done, so that a whole cluster can restart.
+  std::map<std::string, Samples> others_samples;
+  std::map<std::string, Step> others_steps;
   double epoch = 0.0;
   std::string model_json;              // the [model] table
   double data_mean = 0.0, data_std = 1.0;
@@ -50,10 +52,11 @@ class CheckpointStore {
   CheckpointStore(std::string folder, unsigned keep, LogSink& log);   // keep >= 1
 
   // Streams the replica's fragments (replica is frozen by the caller) into a new file, then prunes. On error the old files
-  // are intact. Returns the path.
+  // are intact. Returns the path. `after_read` is called exactly once, also on error, as soon as the replica is no longer
+  // read (before fsync): the caller thaws it and lets exchanges go on.
   Result<std::string> write(const compute::ModelSchema& schema, compute::Replica& replica,
                             const compute::TrainerImage& image, const gossip::LedgerImage& ledger,
-                            const CheckpointFacts& facts);
+                            const CheckpointFacts& facts, const std::function<void()>& after_read = {});
   // Nullopt: no checkpoint at all. Highest step first (numerically). kCorrupt: files exist, none usable (names them).
   // kIncompatible: another run id or schema (names both values).
   Result<std::optional<LoadedCheckpoint>> load_newest(const compute::ModelSchema& schema, const Hash256& schema_hash,

@@ -119,7 +119,8 @@ struct Heartbeat {
   MemberRecord record;               // the sender's own
   std::vector<MemberRecord> records; // <= 32 others, those that changed last first
   std::uint64_t echo = 0;            // sender's clock in ns, returned in `echo_reply` for round-trip times
-  std::uint64_t echo_reply = 0;
+  std::uint64_t echo_reply = 0;      // the receiver's last `echo`
+  std::uint64_t echo_hold = 0;       // ns for which the sender held it before returning it
   Samples progress = 0;              // cluster progress known to the sender
 };
 
