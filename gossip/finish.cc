@@ -1,0 +1,92 @@
+#include "gossip/finish.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kith::gossip {
+
+using schema::RunState;
+
+namespace {
+
+// Takes part in the consensus: it holds a replica of this run that is neither fresh nor given up.
+bool takes_part(const FinishMachine::Peer& peer) {
+  return peer.live && (peer.run_state == RunState::kTraining || peer.run_state == RunState::kFinishing ||
+                       peer.run_state == RunState::kComplete);
+}
+
+}  // namespace
+
+FinishMachine::FinishMachine(FinishSettings settings)
+    : settings_(settings),
+      distance_(settings.fragments, std::numeric_limits<double>::infinity()) {
+  KITH_CHECK(settings.fragments > 0, "a model has at least one fragment");
+}
+
+bool FinishMachine::alone() const { return std::none_of(peers_.begin(), peers_.end(), takes_part); }
+
+bool FinishMachine::converged() const {
+  if (phase_ == FinishPhase::kRunning) return false;
+  if (alone()) return true;
+  return std::all_of(distance_.begin(), distance_.end(),
+                     [this](double distance) { return distance < settings_.distance_max; });
+}
+
+void FinishMachine::begin(TimePoint now) {
+  if (phase_ != FinishPhase::kRunning) return;
+  phase_ = FinishPhase::kConverging;
+  began_ = last_sign_ = now;
+  std::fill(distance_.begin(), distance_.end(), std::numeric_limits<double>::infinity());
+}
+
+void FinishMachine::on_distance(FragmentIndex fragment, double relative) {
+  if (phase_ == FinishPhase::kConverging && fragment < distance_.size()) distance_[fragment] = relative;
+}
+
+void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
+  peers_ = std::move(peers);
+  if (phase_ == FinishPhase::kConverging && converged()) {
+    const bool all = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return !takes_part(peer) || (peer.run_state == RunState::kFinishing && peer.converged);
+    });
+    const bool lowest = std::all_of(peers_.begin(), peers_.end(), [this](const Peer& peer) {
+      return !takes_part(peer) || settings_.self < peer.id;
+    });
+    if (all && lowest) phase_ = FinishPhase::kDeclaring;
+  }
+  if (phase_ == FinishPhase::kComplete) {
+    const bool everybody = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return !peer.live || peer.run_state == RunState::kComplete || peer.run_state == RunState::kLeaving;
+    });
+    if (everybody || now - last_sign_ > settings_.linger_max) phase_ = FinishPhase::kOver;
+  }
+}
+
+bool FinishMachine::on_final(TimePoint now, const schema::Final& final) {
+  if (phase_ == FinishPhase::kOver) return false;
+  if (final_ && (final_->root == final.root || final_->declarer <= final.declarer)) return false;
+  if (phase_ == FinishPhase::kRunning) begin(now);
+  final_ = final;
+  phase_ = FinishPhase::kFetching;
+  last_sign_ = now;
+  return true;
+}
+
+void FinishMachine::declared(TimePoint now, const schema::Final& final) {
+  if (phase_ != FinishPhase::kDeclaring) return;  // a lower declarer's arrived meanwhile
+  final_ = final;
+  completed(now);
+}
+
+void FinishMachine::completed(TimePoint now) {
+  if (phase_ == FinishPhase::kOver) return;
+  phase_ = FinishPhase::kComplete;
+  last_sign_ = now;
+}
+
+void FinishMachine::served(TimePoint now) { last_sign_ = now; }
+
+}  // namespace kith::gossip

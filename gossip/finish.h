@@ -1,0 +1,72 @@
+// FinishMachine: how a run ends with byte-identical models everywhere (design: section 5, "Finish").
+//
+//   running -> converging   progress reached the length: nobody trains, pair deltas in fp32 go on
+//   converging -> declaring every live member converges too and says so; we have the lowest live id
+//   converging -> fetching  somebody declared: fetch what differs from the declared state
+//   declaring, fetching -> complete   the file is written; linger until every live member has it
+//   complete -> over
+//
+// A step machine over the members' records; no clock, no sockets. The node does what `action()` asks and reports back.
+// A declared hash wins over an undeclared one; of two declarations the lower declarer's. Thread: one owner (control loop).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "schema/messages.h"
+
+namespace kith::gossip {
+
+struct FinishSettings {
+  NodeId self;
+  std::uint32_t fragments = 1;
+  double distance_max = 1e-4;                     // relative, per fragment, as seen in exchanges
+  Duration linger_max = std::chrono::seconds(20); // after the last sign that somebody still fetches
+  // A member that stays in training while we converge does not hold us for ever: it is alive, so it will see the progress.
+};
+
+enum class FinishPhase { kRunning, kConverging, kDeclaring, kFetching, kComplete, kOver };
+
+class FinishMachine {
+ public:
+  explicit FinishMachine(FinishSettings settings);
+
+  struct Peer {
+    NodeId id;
+    schema::RunState run_state = schema::RunState::kTraining;
+    bool converged = false;
+    bool live = true;   // alive or suspect
+  };
+
+  void begin(TimePoint now);                                    // progress reached the length
+  // An exchange of this fragment since begin(): relative distance |a-b| / |mean|.
+  void on_distance(FragmentIndex fragment, double relative);
+  void update(TimePoint now, std::vector<Peer> peers);          // call on every change and at least once per probe interval
+  // A verified FINAL. True if it is the one to follow now (the first, or a lower declarer's).
+  bool on_final(TimePoint now, const schema::Final& final);
+  void declared(TimePoint now, const schema::Final& final);     // we computed and signed ours
+  void completed(TimePoint now);                                // our file equals the declared state
+  void served(TimePoint now);                                   // somebody fetched from us
+
+  [[nodiscard]] FinishPhase phase() const { return phase_; }
+  // For our own record: true when every fragment's last distance was small, or nobody is there to differ from.
+  [[nodiscard]] bool converged() const;
+  [[nodiscard]] const std::optional<schema::Final>& final() const { return final_; }
+  [[nodiscard]] TimePoint began() const { return began_; }
+
+ private:
+  [[nodiscard]] bool alone() const;
+
+  FinishSettings settings_;
+  FinishPhase phase_ = FinishPhase::kRunning;
+  std::vector<double> distance_;       // per fragment, last seen; infinity before
+  std::vector<Peer> peers_;
+  std::optional<schema::Final> final_;
+  TimePoint began_;
+  TimePoint last_sign_;
+};
+
+}  // namespace kith::gossip

@@ -1,0 +1,3 @@
+add_library(kith_membership STATIC membership.cc progress.cc finish.cc)
+add_library(kith::membership ALIAS kith_membership)
+target_link_libraries(kith_membership PUBLIC kith::base kith::messages)

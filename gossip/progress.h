@@ -1,0 +1,57 @@
+// Progress: how far the cluster is, and how long its run is. Both are the cluster's, never one node's: every record
+// carries what its node has done, the counts of the dead stay, and the length follows from the data that the members hold
+// (design: a training method is a composition). Pure bookkeeping; one owner.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/ids.h"
+#include "schema/messages.h"
+
+namespace kith::gossip {
+
+struct RunLength {
+  double epochs = 0.0;      // passes over the cluster's data; or
+  std::uint64_t steps = 0;  // optimiser steps of all nodes together; both 0: until stopped
+};
+
+class Progress {
+ public:
+  explicit Progress(RunLength length) : length_(length) {}
+
+  // What a node has done; counts never fall (a restarted node that lost some keeps its higher mark until it passes it).
+  void note(const NodeId& id, Samples samples, Step steps);
+  // The data a member holds. Called for every known record, the dead and the left included: what they held was trained.
+  void note_data(const schema::MemberRecord& record);
+
+  [[nodiscard]] Samples samples() const { return samples_; }
+  [[nodiscard]] Step steps() const { return steps_; }
+  // Samples of the cluster: per data fingerprint all of it if somebody trains on all, else the sum of its distinct shards
+  // (never more than the file); summed over fingerprints.
+  [[nodiscard]] Samples data_samples() const;
+  [[nodiscard]] double epoch() const;          // samples() / data_samples(), 0 without data
+  [[nodiscard]] bool endless() const { return length_.epochs <= 0 && length_.steps == 0; }
+  [[nodiscard]] bool done() const;
+  // The run's length in samples as it looks now (steps: by the samples per step so far); 0 when endless or unknown.
+  [[nodiscard]] double length_samples() const;
+  struct Count {
+    Samples samples = 0;
+    Step steps = 0;
+  };
+  [[nodiscard]] const std::map<NodeId, Count>& counts() const { return counts_; }
+
+ private:
+  struct File {
+    Samples whole = 0;
+    bool all = false;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Samples> shards;  // (index, count) -> samples
+  };
+  RunLength length_;
+  std::map<NodeId, Count> counts_;
+  std::map<Hash256, File> files_;
+  Samples samples_ = 0;
+  Step steps_ = 0;
+};
+
+}  // namespace kith::gossip
