@@ -1,0 +1,97 @@
+#include "schema/messages.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/hash.h"
+
+namespace kith::schema {
+namespace {
+
+// One bit pattern per number: a relay may not keep the payload of a NaN.
+std::uint64_t double_bits(double value) {
+  return std::isnan(value) ? 0x7FF8000000000000ULL : std::bit_cast<std::uint64_t>(value);
+}
+
+template <typename Array>
+std::span<const std::byte> raw(const Array& array) {
+  return std::as_bytes(std::span(array));
+}
+
+struct NameOf {
+  const char* operator()(const Hello&) const { return "HELLO"; }
+  const char* operator()(const Challenge&) const { return "CHALLENGE"; }
+  const char* operator()(const Welcome&) const { return "WELCOME"; }
+  const char* operator()(const Reject&) const { return "REJECT"; }
+  const char* operator()(const Heartbeat&) const { return "HEARTBEAT"; }
+  const char* operator()(const Leave&) const { return "LEAVE"; }
+  const char* operator()(const Final&) const { return "FINAL"; }
+  const char* operator()(const Propose&) const { return "PROPOSE"; }
+  const char* operator()(const Chunk&) const { return "CHUNK"; }
+  const char* operator()(const Credit&) const { return "CREDIT"; }
+  const char* operator()(const ResultMessage&) const { return "RESULT"; }
+  const char* operator()(const Ack&) const { return "ACK"; }
+  const char* operator()(const Busy&) const { return "BUSY"; }
+  const char* operator()(const Aborted&) const { return "ABORTED"; }
+  const char* operator()(const StateRequest&) const { return "STATE_REQUEST"; }
+  const char* operator()(const StateHeader&) const { return "STATE_HEADER"; }
+};
+
+constexpr PlaneRule kBothPlanes{true, true};
+constexpr PlaneRule kControlOnly{true, false};
+constexpr PlaneRule kBulkOnly{false, true};
+
+struct PlanesOf {
+  PlaneRule operator()(const Hello&) const { return kBothPlanes; }
+  PlaneRule operator()(const Challenge&) const { return kBothPlanes; }
+  PlaneRule operator()(const Welcome&) const { return kBothPlanes; }
+  PlaneRule operator()(const Reject&) const { return kBothPlanes; }
+  PlaneRule operator()(const Heartbeat&) const { return kControlOnly; }
+  PlaneRule operator()(const Leave&) const { return kControlOnly; }
+  PlaneRule operator()(const Final&) const { return kControlOnly; }
+  PlaneRule operator()(const Propose&) const { return kBulkOnly; }
+  PlaneRule operator()(const Chunk&) const { return kBulkOnly; }
+  PlaneRule operator()(const Credit&) const { return kBulkOnly; }
+  PlaneRule operator()(const ResultMessage&) const { return kBulkOnly; }
+  PlaneRule operator()(const Ack&) const { return kBulkOnly; }
+  PlaneRule operator()(const Busy&) const { return kBulkOnly; }
+  PlaneRule operator()(const Aborted&) const { return kBulkOnly; }
+  PlaneRule operator()(const StateRequest&) const { return kBulkOnly; }
+  PlaneRule operator()(const StateHeader&) const { return kBulkOnly; }
+};
+
+void add_identity(Hasher& hasher, const MemberRecord& r) {
+  hasher.add(raw(r.id.bytes)).add(r.incarnation).add(r.version);
+  hasher.add(static_cast<std::uint64_t>(r.run_state)).add(static_cast<std::uint64_t>(r.converged));
+  hasher.add(r.name).add(r.control_address).add(r.bulk_address).add(r.http_address);
+}
+
+void add_progress(Hasher& hasher, const MemberRecord& r) {
+  hasher.add(r.step).add(r.samples);
+  for (const double value : {r.loss, r.accuracy, r.learning_rate, r.steps_per_second})
+    hasher.add(double_bits(value));
+}
+
+void add_data(Hasher& hasher, const MemberRecord& r) {
+  hasher.add(raw(r.data_fingerprint.bytes)).add(r.data_samples).add(r.shard_samples);
+  hasher.add(std::uint64_t{r.shard_index}).add(std::uint64_t{r.shard_count});
+}
+
+}  // namespace
+
+Hash256 signing_hash(const MemberRecord& record) {
+  Hasher hasher;
+  hasher.add("kith member record");  // so that no other signed thing of kith has the same hash
+  add_identity(hasher, record);
+  add_progress(hasher, record);
+  add_data(hasher, record);
+  hasher.add(raw(record.transport_key)).add(std::uint64_t{record.key_epoch});
+  hasher.add(record.version_text);
+  return hasher.finish();
+}
+
+const char* name_of(const Message& message) { return std::visit(NameOf{}, message); }
+
+PlaneRule planes_of(const Message& message) { return std::visit(PlanesOf{}, message); }
+
+}  // namespace kith::schema
