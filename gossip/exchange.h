@@ -129,6 +129,8 @@ class ExchangeMachine {
 
   // A safe point has passed (own optimiser step `step`): starts a round with one partner for every fragment that is idle.
   void on_step(TimePoint now, Step step);
+  // A round by time instead of by steps, whatever every_steps says: the finish, where nobody steps.
+  void on_round(TimePoint now);
   void on_message(TimePoint now, const NodeId& from, const schema::Message& message, const Slice& payload);
   void tick(TimePoint now);
   // TimePoint::max() when nothing is pending.
