@@ -1,0 +1,81 @@
+// NodeSnapshot: what one node looks like at one moment, as plain values: the only thing that
+// monitoring sees of the rest of the house. Components count in structs of their own; node/ copies
+// those into a snapshot whenever somebody asks, and monitoring/ turns it into metrics. An empty
+// optional means "not known (yet)": the series is then absent, since a zero would be read as a
+// measurement. Thread: a value; the node makes it from copies of its components' counters. Units:
+// seconds, bytes, ratios of 0 to 1.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kith::monitoring {
+
+// The phases of a training step, in the order of NodeSnapshot::phase_seconds; values of the label
+// `phase`.
+inline constexpr std::array<const char*, 6> kPhaseNames = {"data",      "forward", "backward",
+                                                           "optimizer", "merge",   "wait"};
+
+// A result on the test set, with this node's own parameters ("local") or the cluster's final model
+// ("averaged").
+struct Evaluation {
+  std::optional<double> loss;
+  std::optional<double> accuracy_ratio;
+};
+
+// Exchanges of one fragment that did not end in averaging.
+struct ExchangeFailures {
+  std::string role;    // "initiator" | "responder"
+  std::string reason;  // a small closed set of words: "busy", "timeout", "crossing", "lag", ...
+  std::uint64_t count = 0;
+};
+
+struct MemberSnapshot {
+  std::string name;
+  std::string id;     // hexadecimal, unique; the name need not be
+  std::string state;  // "alive" | "suspect" | "dead" | "left"
+  std::optional<double> rtt_seconds;
+  std::optional<double> last_exchange_timestamp_seconds;  // seconds since 1970
+};
+
+struct NodeSnapshot {
+  // identity
+  std::string name, id, run, model_hash, version;
+
+  // training; counters since the process started
+  std::uint64_t steps = 0, samples = 0;
+  std::optional<double> loss, learning_rate, grad_norm;
+  std::array<double, kPhaseNames.size()> phase_seconds{};
+  double idle_seconds = 0.0;  // only what min_step_ms adds
+  Evaluation local, averaged;
+  std::uint64_t nonfinite = 0, clamped_values = 0, merged_values = 0, published_values = 0;
+  std::uint64_t skipped_fragments = 0;
+
+  // the cluster's progress as this node knows it
+  std::uint64_t progress_samples = 0;
+  std::optional<double> progress_epochs;
+
+  // exchanges
+  std::uint64_t exchanges_initiator = 0, exchanges_responder = 0;  // ended in averaging
+  std::vector<ExchangeFailures> failures;
+  std::uint64_t retries = 0, replays = 0, duplicates_ignored = 0, invalid_messages = 0;
+  std::uint64_t forfeited = 0;
+  std::uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
+  std::uint64_t control_bytes_sent = 0, control_bytes_received = 0;
+  std::uint64_t bulk_bytes_sent = 0, bulk_bytes_received = 0;
+  std::optional<double> consensus_distance;           // norm of the difference of two replicas
+  std::optional<double> consensus_distance_relative;  // the same over the norm of the mean
+  std::uint64_t ledger_entries = 0, ledger_bytes = 0;
+
+  // membership: all that this node knows, itself included
+  std::vector<MemberSnapshot> members;
+
+  // safety
+  std::optional<double> checkpoint_timestamp_seconds;  // last success, seconds since 1970
+  std::uint64_t checkpoints = 0, checkpoint_errors = 0;
+};
+
+}  // namespace kith::monitoring
