@@ -8,7 +8,7 @@
 
 # The folder named by the lock, exactly as fetch_torch.sh names it.
 function(kith_torch_cache_folder result)
-  file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/torch.lock lock_lines REGEX "^(cpu|cuda) ")
+  file(STRINGS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/torch.lock lock_lines REGEX "^(cpu|cuda) ")
   set(key_text "")
   set(version "")
   foreach(line IN LISTS lock_lines)
@@ -111,7 +111,7 @@ add_library(kith_torch_imported INTERFACE)
 add_library(kith::torch ALIAS kith_torch_imported)
 target_include_directories(kith_torch_imported SYSTEM INTERFACE
   ${KITH_TORCH_DIR}/include ${KITH_TORCH_DIR}/include/torch/csrc/api/include)
-target_link_options(kith_torch_imported INTERFACE "LINKER:--push-state,--no-as-needed")
+target_link_options(kith_torch_imported INTERFACE "LINKER:--no-as-needed")
 target_link_libraries(kith_torch_imported INTERFACE ${kith_torch_libraries})
 foreach(folder IN LISTS KITH_TORCH_LIBRARY_DIRS)
   target_link_options(kith_torch_imported INTERFACE "LINKER:-rpath,${folder}" "LINKER:-rpath-link,${folder}")
