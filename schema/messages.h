@@ -1,5 +1,5 @@
 // Every message of kith's wire protocol, as plain structs. The bytes are Cap'n Proto (schema/kith.capnp, kept field
-// by field beside this file); only schema/codec.cc knows both. gossip/ sees these structs and nothing of the encoding.
+// by field beside this file); only schema/codec_*.cc know both. gossip/ sees these structs and nothing of the encoding.
 //
 // A message on a plane is exactly two ZeroMQ frames: header (one Cap'n Proto message) and payload (raw bytes, empty
 // for all but CHUNK). Planes: control (<= 64 KiB) and bulk (<= 1 MiB payload + header). All messages of an exchange
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -18,6 +19,21 @@
 namespace kith::schema {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// Limits that the decoder enforces (and encode() checks): configuration that ends up in a message must respect them.
+// Texts are UTF-8 without control characters.
+inline constexpr std::size_t kNameBytesMax = 128;         // node name, cluster name, run id
+inline constexpr std::size_t kAddressBytesMax = 256;      // host:port
+inline constexpr std::size_t kVersionTextBytesMax = 64;   // build version
+inline constexpr std::size_t kFactsMax = 64;
+inline constexpr std::size_t kFactNameBytesMax = 64;
+inline constexpr std::size_t kFactValueBytesMax = 512;
+inline constexpr std::size_t kWelcomeRecordsMax = 64;
+inline constexpr std::size_t kHeartbeatRecordsMax = 32;
+inline constexpr std::size_t kRejectDetailBytesMax = 1024;
+inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
+inline constexpr std::uint32_t kChunksPerPayloadMax = 4096;
+inline constexpr std::size_t kCreditWordsMax = kChunksPerPayloadMax / 64;
 
 enum class Plane : std::uint8_t { kControl = 0, kBulk = 1 };
 
@@ -57,8 +73,9 @@ struct MemberRecord {
   std::uint32_t shard_count = 0;
   Key transport_key{};               // reserved: a per-node transport key
   std::uint32_t key_epoch = 0;       // reserved: rotation of the cluster key
-  std::string version_text;          // build version
+  std::string version_text;          // build version, <= 64 bytes
   Signature signature{};
+  bool operator==(const MemberRecord&) const = default;
 };
 
 // What the signature covers: BLAKE2b-256 over every field above it except `state`, in order.
@@ -73,8 +90,8 @@ struct Hello {
   Plane plane = Plane::kControl;
   std::uint32_t protocol_min = kProtocolVersion;
   std::uint32_t protocol_max = kProtocolVersion;
-  std::string cluster;
-  std::string run_id;
+  std::string cluster;               // <= 128 bytes
+  std::string run_id;                // <= 128 bytes
   Hash256 schema_hash;
   Facts facts;                       // control plane only
   MemberRecord record;
@@ -82,24 +99,27 @@ struct Hello {
   Nonce peer_nonce{};                // the listener's, from CHALLENGE; zero at first
   std::uint64_t lowest_open = 0;     // lowest open exchange sequence of this incarnation
   Signature signature{};             // over BLAKE2b("kith hello", plane, nonce, peer_nonce, id); zero at first
+  bool operator==(const Hello&) const = default;
 };
 
 // CHALLENGE: listener -> dialler, either plane. Smaller than HELLO (no amplification before proof of key).
 struct Challenge {
   Nonce nonce{};                     // the listener's
   Nonce peer_nonce{};                // the dialler's, echoed
+  bool operator==(const Challenge&) const = default;
 };
 
 // WELCOME: listener -> dialler after a proven HELLO. On the bulk plane `records` and `facts` are empty.
 struct Welcome {
   MemberRecord record;               // the listener's own
-  std::vector<MemberRecord> records; // <= 64 others
+  std::vector<MemberRecord> records; // <= 64 others; encode() leaves out the last ones if 64 KiB would be exceeded
   Facts facts;                       // the listener's, so that a joiner can take what it left open
   Samples progress = 0;              // cluster progress the listener knows
   Incarnation seen_incarnation = 0;  // highest incarnation held for the dialler (it must be above)
   Nonce nonce{};                     // the listener's
   Nonce peer_nonce{};                // the dialler's
   Signature signature{};             // over BLAKE2b("kith welcome", plane, nonce, peer_nonce, id)
+  bool operator==(const Welcome&) const = default;
 };
 
 enum class RejectCode : std::uint16_t {
@@ -112,6 +132,7 @@ struct Reject {
   std::string detail;                // <= 1024 bytes
   NodeId id;                         // who refuses
   Incarnation seen_incarnation = 0;
+  bool operator==(const Reject&) const = default;
 };
 
 // HEARTBEAT: control, to every member each probe interval (this plain membership; SWIM comes later).
@@ -122,11 +143,13 @@ struct Heartbeat {
   std::uint64_t echo_reply = 0;      // the receiver's last `echo`
   std::uint64_t echo_hold = 0;       // ns for which the sender held it before returning it
   Samples progress = 0;              // cluster progress known to the sender
+  bool operator==(const Heartbeat&) const = default;
 };
 
 // LEAVE: control, to every member, once, signed: this node goes and must not be shown as failed.
 struct Leave {
   MemberRecord record;               // state = kLeft
+  bool operator==(const Leave&) const = default;
 };
 
 // FINAL: control, from the declarer (lowest live id) to every member, repeated with the heartbeat until all have it.
@@ -136,6 +159,7 @@ struct Final {
   Hash256 root;                      // BLAKE2b over the manifest (item MANIFEST of the state transfer)
   Samples progress = 0;
   Signature signature{};             // by the declarer over the fields above
+  bool operator==(const Final&) const = default;
 };
 
 // ---- bulk plane -----------------------------------------------------------------------------------------------
@@ -159,6 +183,7 @@ struct Propose {
   Hash256 schema_hash;
   Samples progress = 0;              // cluster progress the initiator knows
   Step step = 0;                     // initiator's own
+  bool operator==(const Propose&) const = default;
 };
 
 enum class Stream : std::uint8_t { kProposal = 0, kResult = 1, kState = 2 };
@@ -168,6 +193,7 @@ struct Chunk {
   ExchangeId e;                      // or the transfer's id
   Stream stream = Stream::kProposal;
   std::uint32_t index = 0;
+  bool operator==(const Chunk&) const = default;
 };
 
 // CREDIT: receiver of chunks -> sender, after each chunk taken and when asked: all it has of this stream.
@@ -176,6 +202,7 @@ struct Credit {
   ExchangeId e;
   Stream stream = Stream::kProposal;
   std::vector<std::uint64_t> received;  // bit i of word i/64 = chunk i is here; <= 64 words
+  bool operator==(const Credit&) const = default;
 };
 
 // RESULT: responder -> initiator after the commit. `payload_bytes` of stream kResult follow.
@@ -189,18 +216,21 @@ struct ResultMessage {
   Step step = 0;                     // responder's own
   double distance_squared = 0.0;     // |R_B - R_A|^2 over this fragment
   double norm_squared = 0.0;         // |(R_A + R_B) / 2|^2
+  bool operator==(const ResultMessage&) const = default;
 };
 
 // ACK: initiator -> responder: e is applied (or was closed); the ledger entry can go.
 struct Ack {
   ExchangeId e;
   std::uint64_t lowest_open = 0;
+  bool operator==(const Ack&) const = default;
 };
 
 // BUSY: responder -> initiator: no budget; nothing was committed and nothing will be.
 struct Busy {
   ExchangeId e;
   std::uint32_t retry_after_ms = 0;
+  bool operator==(const Busy&) const = default;
 };
 
 enum class AbortReason : std::uint16_t {
@@ -217,6 +247,7 @@ enum class AbortReason : std::uint16_t {
 struct Aborted {
   ExchangeId e;
   AbortReason reason = AbortReason::kUnknown;
+  bool operator==(const Aborted&) const = default;
 };
 
 enum class StateItem : std::uint8_t {
@@ -234,6 +265,7 @@ struct StateRequest {
   bool final_state = false;          // of the declared final state, not the running one
   Hash256 run_digest;
   Hash256 schema_hash;
+  bool operator==(const StateRequest&) const = default;
 };
 
 // STATE_HEADER: donor -> fetcher; CHUNKs of stream kState follow. Refusals are ABORTED or BUSY.
@@ -247,6 +279,7 @@ struct StateHeader {
   std::uint32_t optimizer_pieces = 0;
   Step optimizer_step = 0;
   Samples progress = 0;
+  bool operator==(const StateHeader&) const = default;
 };
 
 using Message = std::variant<Hello, Challenge, Welcome, Reject, Heartbeat, Leave, Final, Propose, Chunk, Credit,
@@ -257,8 +290,5 @@ const char* name_of(const Message& message);
 // The plane a message belongs to. HELLO, CHALLENGE, WELCOME and REJECT are legal on both (std::nullopt-like: `any`).
 struct PlaneRule { bool control = false; bool bulk = false; };
 PlaneRule planes_of(const Message& message);
-
-inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
-inline constexpr std::uint32_t kChunksPerPayloadMax = 4096;  // 64 CREDIT words
 
 }  // namespace kith::schema
