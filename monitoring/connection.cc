@@ -85,7 +85,13 @@ void Connection::drain() {
 }
 
 void Connection::on_deadline(TimePoint now) {
-  if (now >= deadline_) close();
+  if (now < deadline_) return;
+  if (state_ == State::kWriting) {
+    // Reset it: otherwise the kernel goes on feeding the slow client, and holds the rest in its memory.
+    const linger reset{1, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  close();
 }
 
 void Connection::close() {
