@@ -1,0 +1,410 @@
+#include "compute/trainer.h"
+
+#include <pthread.h>
+
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "compute/trainer_meter.h"
+
+namespace kith::compute {
+namespace {
+
+// While frozen or after a busy fragment a resting trainer looks again by itself: nobody tells it
+// that a lock is free.
+constexpr Duration kLookAgain = std::chrono::milliseconds(2);
+
+struct Request {
+  enum class Kind { kCut, kAdopt, kImage, kEvaluate, kScale };
+  Kind kind;
+  std::function<void(TrainerImage)> taker;
+  TrainerState state;
+  std::function<void()> done;
+  double factor = 1.0;
+
+  // A frozen replica belongs to whoever reads it.
+  [[nodiscard]] bool must_wait(const Replica& replica) const {
+    return (kind == Kind::kCut || kind == Kind::kAdopt) && replica.frozen();
+  }
+};
+
+}  // namespace
+
+struct Trainer::Impl {
+  Impl(TrainerSettings settings_in, Model& model_in, Replica& replica_in, const Dataset& train_in,
+       const Dataset& test_in, const Clock& clock_in, std::function<Samples()> progress_in,
+       TrainerListener& listener_in, LogSink& log_in)
+      : settings(std::move(settings_in)),
+        model(model_in),
+        replica(replica_in),
+        train(train_in),
+        test(test_in),
+        clock(clock_in),
+        progress(std::move(progress_in)),
+        listener(listener_in),
+        log(log_in),
+        meter(clock_in),
+        seed(settings.seed),
+        cursor(std::in_place, train_in, settings.batch_size, settings.seed) {}
+
+  // -- trainer thread --
+  void run();
+  void turn();
+  void step_once();
+  bool merge(bool stepped);
+  void rest();
+  void idle(TimePoint due);
+  void serve();
+  bool next_request(Request& request);
+  void perform(Request& request);
+  void cut(Request& request);
+  void adopt(Request& request);
+  void evaluate();
+  void lose_health(const std::string& what);
+  [[nodiscard]] TrainerImage image() const;
+  void timed(TrainerPhase phase, const std::function<void()>& work);
+
+  // -- any thread --
+  void post(Request request);
+  void set(std::atomic<bool>& flag, bool value);
+  // Under the mutex.
+  [[nodiscard]] bool can_serve() const {
+    return !requests.empty() && !requests.front().must_wait(replica);
+  }
+
+  // Constant after construction.
+  const TrainerSettings settings;
+  Model& model;
+  Replica& replica;
+  const Dataset& train;
+  const Dataset& test;
+  const Clock& clock;
+  const std::function<Samples()> progress;
+  TrainerListener& listener;
+  LogSink& log;
+
+  // Trainer thread only (the meter has a side for readers).
+  TrainerMeter meter;
+  std::uint64_t seed;
+  std::optional<BatchCursor> cursor;
+  double lr_scale = 1.0;
+  TimePoint due{};         // when the step before may end at the earliest
+  bool left_busy = false;  // the last safe point skipped fragments
+
+  std::atomic<bool> hold{true};
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> nudged{false};
+  std::atomic<bool> resting{false};
+  std::atomic<bool> blocked{false};       // not finite: waits for adopt
+  std::atomic<bool> has_requests{false};  // so that an ordinary step takes no lock
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Request> requests;  // guarded by mutex
+  std::thread thread;
+};
+
+Trainer::Trainer(TrainerSettings settings, Model& model, Replica& replica, const Dataset& train,
+                 const Dataset& test, const Clock& clock, std::function<Samples()> progress,
+                 TrainerListener& listener, LogSink& log)
+    : impl_(std::make_unique<Impl>(std::move(settings), model, replica, train, test, clock,
+                                   std::move(progress), listener, log)) {}
+Trainer::~Trainer() { stop(); }
+
+// -- trainer thread: the loop --
+
+void Trainer::Impl::run() {
+  pthread_setname_np(pthread_self(), "kith-trainer");
+  while (!stopping.load()) {
+    try {
+      turn();
+    } catch (const std::exception& error) {
+      lose_health(std::string("the model failed: ") + error.what());
+    }
+  }
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    log.log(LogLevel::kError, "trainer", "a last request failed", {{"why", error.what()}});
+  }
+  meter.publish(true);
+}
+
+void Trainer::Impl::turn() {
+  serve();
+  if (stopping.load()) return;
+  if (hold.load() || blocked.load()) {
+    rest();
+  } else {
+    step_once();
+  }
+}
+
+void Trainer::Impl::timed(TrainerPhase phase, const std::function<void()>& work) {
+  const TimePoint start = clock.now();
+  work();
+  meter.add(phase, to_seconds(clock.now() - start));
+}
+
+void Trainer::Impl::step_once() {
+  const TimePoint start = clock.now();
+  // A wake-up that came late is made good by the next step, so that the pace is min_step and not a
+  // little more.
+  const bool on_pace = start >= due && start - due < settings.min_step / 4;
+  due = (on_pace ? due : start) + settings.min_step;
+
+  Batch batch;
+  timed(TrainerPhase::kData, [&] { batch = cursor->next(); });
+  const double rate = learning_rate(settings.schedule, static_cast<double>(progress())) * lr_scale;
+  const StepResult result = model.step(batch, rate);
+  if (!result.finite || !std::isfinite(result.loss))
+    return lose_health("the loss or its gradient is not finite");
+  if (!merge(true)) return;
+  meter.add_step(result, batch.count, rate, to_seconds(clock.now() - start));
+  timed(TrainerPhase::kWait, [&] { listener.on_step(meter.own().steps); });
+  meter.publish(false);
+  idle(due);
+}
+
+// The safe point. False: the parameters are not finite.
+bool Trainer::Impl::merge(bool stepped) {
+  if (replica.frozen()) return true;  // what arrived stays known as a nudge
+  nudged.store(false);
+  SafePointStats stats;
+  timed(TrainerPhase::kMerge, [&] { stats = replica.safe_point(model, false, stepped); });
+  meter.add_safe_point(stats);
+  left_busy = stats.skipped_fragments > 0;
+  if (stats.nonfinite_fragments == 0) return true;
+  lose_health("parameters are not finite");
+  return false;
+}
+
+// Held: deltas that peers commit are still merged, so that a finishing node converges with them.
+void Trainer::Impl::rest() {
+  if (!blocked.load()) merge(false);
+  meter.publish(true);
+  const auto something = [this] {
+    const bool may_step = !hold.load() && !blocked.load();
+    return stopping.load() || may_step || can_serve() ||
+           (nudged.load() && !blocked.load() && !replica.frozen());
+  };
+  std::unique_lock lock(mutex);
+  resting.store(true);
+  if (left_busy || replica.frozen()) {
+    wake.wait_for(lock, kLookAgain, something);
+  } else {
+    wake.wait(lock, something);
+  }
+  if (!hold.load() && !blocked.load()) resting.store(false);
+}
+
+// The rest of min_step. What arrived meanwhile is merged at its end, before the next gradient is
+// taken.
+void Trainer::Impl::idle(TimePoint until) {
+  Duration left = until - clock.now();
+  if (left <= Duration{0}) return;
+  double idled = 0.0;
+  while (left > Duration{0} && !stopping.load() && !hold.load()) {
+    const TimePoint start = clock.now();
+    {
+      std::unique_lock lock(mutex);
+      wake.wait_for(lock, left, [this] { return stopping.load() || hold.load() || can_serve(); });
+    }
+    const TimePoint end = clock.now();
+    idled += to_seconds(end - start);
+    if (!has_requests.load()) break;
+    serve();
+    if (blocked.load()) break;
+    left = until - clock.now();
+  }
+  meter.add_idle(idled);
+  if (nudged.load() && !blocked.load() && !stopping.load()) merge(false);
+}
+
+void Trainer::Impl::lose_health(const std::string& what) {
+  blocked.store(true);
+  meter.count_nonfinite();
+  meter.set_healthy(false);
+  meter.publish(true);
+  log.log(LogLevel::kError, "trainer", what + ": holding until a state is adopted",
+          {{"step", std::to_string(meter.own().steps)}});
+  listener.on_nonfinite(what);
+}
+
+// -- trainer thread: requests --
+
+bool Trainer::Impl::next_request(Request& request) {
+  const std::lock_guard lock(mutex);
+  if (!can_serve()) return false;
+  request = std::move(requests.front());
+  requests.pop_front();
+  has_requests.store(!requests.empty());
+  return true;
+}
+
+void Trainer::Impl::serve() {
+  Request request;
+  while (has_requests.load() && next_request(request)) perform(request);
+}
+
+void Trainer::Impl::perform(Request& request) {
+  switch (request.kind) {
+    case Request::Kind::kCut:
+      return cut(request);
+    case Request::Kind::kAdopt:
+      return adopt(request);
+    case Request::Kind::kImage:
+      return request.taker(image());
+    case Request::Kind::kEvaluate:
+      return evaluate();
+    case Request::Kind::kScale:
+      lr_scale *= request.factor;
+      return;
+  }
+}
+
+TrainerImage Trainer::Impl::image() const {
+  TrainerImage image;
+  image.step = meter.own().steps;
+  image.samples = meter.own().samples;
+  image.cursor = cursor->position();
+  image.seed = seed;
+  image.lr_scale = lr_scale;
+  image.loss = meter.own().loss;
+  image.optimizer = model.optimizer_state();
+  image.integers = model.read_integers();
+  image.healthy = !blocked.load();
+  return image;
+}
+
+void Trainer::Impl::cut(Request& request) {
+  if (!blocked.load()) {
+    SafePointStats stats;
+    timed(TrainerPhase::kMerge, [&] { stats = replica.settle(model); });
+    meter.add_safe_point(stats);
+    if (stats.nonfinite_fragments > 0) lose_health("parameters are not finite");
+  }
+  replica.freeze();
+  request.taker(image());
+}
+
+void Trainer::Impl::adopt(Request& request) {
+  TrainerState& state = request.state;
+  const ModelSchema& schema = model.schema();
+  KITH_CHECK(
+      state.values.size() == schema.value_count && state.integers.size() == schema.integer_count,
+      "a state for this model");
+  model.write_values(0, state.values);
+  model.write_integers(state.integers);
+  const Status loaded =
+      state.optimizer.empty() ? Status{} : model.load_optimizer_state(state.optimizer);
+  if (state.optimizer.empty() || !loaded) model.reset_optimizer();
+  if (!loaded) {
+    log.log(LogLevel::kWarn, "trainer",
+            "starting with fresh moments: the optimiser's state does not fit",
+            {{"why", loaded.error().message}});
+  }
+  if (state.own) {
+    seed = state.own->seed;
+    lr_scale = state.own->lr_scale;
+    cursor.emplace(train, settings.batch_size, seed);
+    cursor->restore(state.own->cursor);
+    meter.restore(state.own->step, state.own->samples, state.own->loss);
+  }
+  replica.reset(model);
+  blocked.store(false);
+  meter.set_healthy(true);
+  meter.publish(true);
+  if (request.done) request.done();
+}
+
+void Trainer::Impl::evaluate() {
+  const std::size_t values = test.sample_values();
+  EvalResult total;
+  for (std::size_t from = 0; from < test.count && !stopping.load(); from += settings.eval_batch) {
+    const std::size_t count = std::min(settings.eval_batch, test.count - from);
+    const EvalResult part =
+        model.evaluate({std::span(test.inputs).subspan(from * values, count * values),
+                        std::span(test.labels).subspan(from, count), count});
+    total.loss += part.loss * static_cast<double>(count);
+    total.accuracy += part.accuracy * static_cast<double>(count);
+    total.count += count;
+  }
+  if (total.count != test.count) return;  // stopping
+  const double count = total.count == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                        : static_cast<double>(total.count);
+  total.loss /= count;
+  total.accuracy /= count;
+  meter.add_evaluation(total);
+  meter.publish(true);
+  listener.on_evaluated(total);
+}
+
+// -- any thread --
+
+void Trainer::Impl::post(Request request) {
+  {
+    const std::lock_guard lock(mutex);
+    requests.push_back(std::move(request));
+    has_requests.store(true);
+  }
+  wake.notify_all();
+}
+
+void Trainer::Impl::set(std::atomic<bool>& flag, bool value) {
+  {
+    const std::lock_guard lock(mutex);  // so that a thread about to wait sees it
+    flag.store(value);
+  }
+  wake.notify_all();
+}
+
+void Trainer::start() {
+  KITH_CHECK(!impl_->thread.joinable(), "a trainer starts once");
+  impl_->replica.reset(impl_->model);
+  impl_->resting.store(true);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+void Trainer::resume() { impl_->set(impl_->hold, false); }
+void Trainer::hold() { impl_->set(impl_->hold, true); }
+
+void Trainer::stop() {
+  if (!impl_->thread.joinable()) return;
+  impl_->set(impl_->stopping, true);
+  impl_->thread.join();
+}
+
+bool Trainer::holding() const {
+  return impl_->resting.load() && (impl_->hold.load() || impl_->blocked.load());
+}
+
+void Trainer::nudge() {
+  if (impl_->nudged.exchange(true)) return;  // told already, and not looked at yet
+  if (impl_->resting.load()) impl_->set(impl_->nudged, true);
+}
+
+TrainerStats Trainer::stats() const { return impl_->meter.read(); }
+
+void Trainer::cut(std::function<void(TrainerImage)> taker) {
+  impl_->post({.kind = Request::Kind::kCut, .taker = std::move(taker)});
+}
+void Trainer::adopt(TrainerState state, std::function<void()> done) {
+  impl_->post({.kind = Request::Kind::kAdopt, .state = std::move(state), .done = std::move(done)});
+}
+void Trainer::image(std::function<void(TrainerImage)> taker) {
+  impl_->post({.kind = Request::Kind::kImage, .taker = std::move(taker)});
+}
+void Trainer::evaluate() { impl_->post({.kind = Request::Kind::kEvaluate}); }
+void Trainer::scale_learning_rate(double factor) {
+  impl_->post({.kind = Request::Kind::kScale, .factor = factor});
+}
+
+}  // namespace kith::compute
