@@ -1,13 +1,19 @@
-// Mesh: one plane of authenticated message links over ZeroMQ: a bound ROUTER, one DEALER per peer that this node talks to
-// first, and the handshake HELLO / CHALLENGE / HELLO / WELCOME on every connection, after which messages have a sender.
+// Mesh: one plane of authenticated message links over ZeroMQ: a bound ROUTER, one DEALER per peer
+// that this node talks to first, and the handshake HELLO / CHALLENGE / HELLO / WELCOME on every
+// connection, after which messages have a sender.
 //
-// What comes off a socket is hostile until the handshake has bound the connection to a NodeId: anything else
-// from an unbound connection is dropped and counted. Answers go back through the connection that the question came by.
-// Sends never block: false means "no link or no room now".
-// Thread: one owner. Two Meshes (control, bulk) live in separate ZeroMQ contexts and threads (design: wire and transport).
+// What comes off a socket is hostile until the handshake has bound the connection to a NodeId:
+// anything else from an unbound connection is dropped and counted. Answers go back through the
+// connection that the question came by. Sends never block: false means "no link or no room now".
+// ZeroMQ delivers at most once: true means "handed over", no more. A connection that breaks is made
+// again by the side that dialled, and the handshake is repeated on it, since the process at the
+// other end may be a new one. Timers: greetings and look-ups are repeated after probe_interval,
+// rising twofold with jitter to 15 times that. Thread: one owner. Two Meshes (control, bulk) live
+// in separate ZeroMQ contexts and threads (design: wire and transport).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,61 +36,91 @@ class ClusterKey;
 
 struct MeshSettings {
   schema::Plane plane = schema::Plane::kControl;
-  std::string listen;                    // host:port, [v6]:port; port 0 = any
-  const ClusterKey* key = nullptr;       // null: no encryption (loopback only, or --insecure)
+  std::string listen;               // host:port, [v6]:port; port 0 = any
+  const ClusterKey* key = nullptr;  // null: no encryption (loopback only, or --insecure)
   Duration probe_interval = std::chrono::milliseconds(200);
-  std::size_t links_max = 512;           // DEALERs; least recently used ones are closed above it
-  int send_hwm = 256;                    // messages; 64 on bulk
-  std::size_t message_bytes_max = 64 * 1024;  // 1 MiB + 4 KiB on bulk
+  std::size_t links_max = 512;  // DEALERs; least recently used ones are closed above it
+  int send_hwm = 256;           // messages; 64 on bulk
+  std::size_t message_bytes_max = 64 * 1024;  // per frame; 1 MiB + 4 KiB on bulk
+  int io_threads = 1;
+  // How names are looked up, on threads of its own; empty: the system's resolver. Tests bring
+  // another.
+  std::function<Result<std::vector<std::string>>(const std::string& host)> lookup;
 };
+// What a plane needs: the above for control; on bulk fewer and larger messages.
+MeshSettings plane_settings(schema::Plane plane);
 
 // What the daemon decides about handshakes. Called on the Mesh's thread.
 class HandshakePolicy {
  public:
   virtual ~HandshakePolicy() = default;
-  virtual schema::Hello make_hello(schema::Plane plane) = 0;    // all but nonces and signature
-  virtual schema::Welcome make_welcome(schema::Plane plane, const schema::Hello& hello) = 0;  // likewise
+  virtual schema::Hello make_hello(schema::Plane plane) = 0;  // all but nonces and signature
+  virtual schema::Welcome make_welcome(schema::Plane plane,
+                                       const schema::Hello& hello) = 0;  // likewise
   // Nullopt: accepted. The record's signature and the proof of key have been verified already.
   virtual std::optional<schema::Reject> judge(const schema::Hello& hello) = 0;
 };
 
-struct PeerUp {            // a link is bound to this node (either direction)
+struct PeerUp {  // a link is bound to this node (either direction)
   NodeId id;
   bool dialled = false;
-  std::optional<schema::Hello> hello;       // they dialled
-  std::optional<schema::Welcome> welcome;   // we dialled
+  bool first = true;                   // false: there was a link to it already, this is one more
+  std::optional<schema::Hello> hello;  // they dialled
+  std::optional<schema::Welcome> welcome;  // we dialled
 };
-struct PeerDown { NodeId id; };             // the last link to it is gone
-struct Refused { std::string address; schema::Reject reject; };   // they answered our HELLO with REJECT
-struct DialFailed { std::string address; std::string why; };      // no answer in time; it goes on trying until undial()
-struct Received { NodeId from; schema::Message message; Slice payload; };
+struct PeerDown {
+  NodeId id;
+};  // the last link to it is gone
+struct Refused {
+  std::string address;
+  schema::Reject reject;
+};  // they answered our HELLO with REJECT
+struct DialFailed {
+  std::string address;
+  std::string why;
+};  // no answer in time; it goes on trying until undial()
+struct Received {
+  NodeId from;
+  schema::Message message;
+  Slice payload;
+};
 using MeshEvent = std::variant<PeerUp, PeerDown, Refused, DialFailed, Received>;
 
 struct MeshCounters {
   std::uint64_t bytes_sent = 0, bytes_received = 0, messages_sent = 0, messages_received = 0;
-  std::uint64_t dropped_unbound = 0, dropped_malformed = 0, dropped_no_room = 0, handshakes_refused = 0;
+  std::uint64_t dropped_unbound = 0;  // from connections that have not proved who they are
+  std::uint64_t dropped_malformed =
+      0;  // not two frames, not decodable, not of this plane or direction
+  std::uint64_t dropped_no_room = 0;      // sends that returned false at a full queue
+  std::uint64_t handshakes_refused = 0;   // HELLOs that we answered with REJECT
+  std::uint64_t connections_refused = 0;  // wrong or missing cluster key
+  std::uint64_t connections_cut = 0;      // sent far more than it let us read: an endless message
 };
 
 class Mesh {
  public:
-  Mesh(MeshSettings settings, const Identity& identity, HandshakePolicy& policy, const Clock& clock, Random random,
-       LogSink& log);
+  Mesh(MeshSettings settings, const Identity& identity, HandshakePolicy& policy, const Clock& clock,
+       Random random, LogSink& log);
   ~Mesh();
 
-  // Binds. kAddressInUse names the address; kUsage for one that does not parse; a non-loopback address without a key is
-  // refused unless `insecure`.
+  // Binds. kAddressInUse names the address; kUsage for one that does not parse; a non-loopback
+  // address without a key is refused unless `insecure`.
   Status bind(bool insecure);
-  [[nodiscard]] std::string bound_address() const;   // with the real port
+  [[nodiscard]] std::string bound_address() const;  // with the real port
 
-  // Keeps trying this address (jittered back-off) until a link exists; afterwards reconnects by itself. Dialling an
-  // address twice is harmless. Names are looked up off this thread, all their addresses are used.
+  // Keeps trying this address (jittered back-off) until a link exists; afterwards reconnects by
+  // itself. Dialling an address twice is harmless. Names are looked up off this thread, again and
+  // again, and all their addresses are dialled: a name may stand for many nodes. An address that
+  // turns out to be this node itself is Refused (kSelf) once and left alone for long. Beyond
+  // links_max the least recently used link is closed; dialling its address opens it again.
   void dial(const std::string& address);
   void undial(const std::string& address);
   [[nodiscard]] bool linked(const NodeId& id) const;
 
   bool send(const NodeId& to, const schema::Message& message, const Slice& payload = {});
 
-  // Waits until something comes in, `wake_fd` (-1: none) becomes readable, or `deadline`; returns what happened.
+  // Waits until something comes in, `wake_fd` (-1: none) becomes readable, or `deadline`; returns
+  // what happened.
   std::vector<MeshEvent> poll(TimePoint deadline, int wake_fd);
   [[nodiscard]] const MeshCounters& counters() const;
 
