@@ -1,0 +1,115 @@
+// Simulator: the event loop. One thread, one seed, virtual time; see simulate.h for the front.
+//
+// Rules of the simulated world:
+// - A connection dies with either of its ends: what was sent to a life of a node never reaches the
+// next one, and what a
+//   dead node had sent arrives only until its successor is up. Before the first message of a new
+//   life is delivered, the receiver has learnt of it (as through HELLO).
+// - Handlers must not block: each call produces a bounded number of messages, a deadline that has
+// passed is over after
+//   tick(), and a node that holds a fragment for an exchange always has a deadline. So nobody waits
+//   for anybody: the wait-for graph has no edges.
+// - After the last planned second faults end, learning stops, nobody proposes, and all must come to
+// rest in a bound.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gossip/method.h"
+#include "gossip/sim/event_queue.h"
+#include "gossip/sim/fault_plan.h"
+#include "gossip/sim/membership_source.h"
+#include "gossip/sim/network.h"
+#include "gossip/sim/oracle.h"
+#include "gossip/sim/sim_node.h"
+#include "gossip/sim/simulate.h"
+#include "gossip/sim/trace.h"
+
+namespace kith::sim {
+
+class Simulator {
+ public:
+  Simulator(const SimulationSettings& settings, const gossip::Composition& composition,
+            std::unique_ptr<gossip::PartnerChooser> chooser, std::string replay);
+
+  // Once. Stops at the first violation.
+  SimulationReport run(const ProgressCallback& progress);
+
+ private:
+  struct InFlight {
+    NodeIndex from = 0, to = 0;
+    std::uint32_t from_boot = 0, to_boot = 0;
+    schema::Message message;
+    Slice payload;
+  };
+
+  // Set-up.
+  NodePlan draw_node(NodeIndex index, Random& random) const;
+  void schedule_faults();
+  void boot(NodeIndex node);
+
+  // The loop.
+  void run_until(TimePoint end, const ProgressCallback& progress);
+  void settle(const ProgressCallback& progress);
+  [[nodiscard]] bool at_rest() const;
+  void handle(const Event& event);
+  [[nodiscard]] bool stale(const Event& event) const;
+  void trace(const Event& event);
+
+  // One handler per kind of event.
+  void on_step(NodeIndex node);
+  void on_safe_point(NodeIndex node);
+  void on_deliver(std::uint32_t slot);
+  void on_tick(NodeIndex node);
+  void on_crash(const PlannedCrash& crash);
+  void on_restart(NodeIndex node);
+  [[nodiscard]] std::vector<Fixed> donor_state(NodeIndex node);
+  void on_checkpoint(NodeIndex node);
+  void on_sample();
+
+  // Around every call into a machine.
+  void drain(NodeIndex node);
+  void post(NodeIndex from, gossip::Outgoing& outgoing);
+  void fly(NodeIndex from, NodeIndex to, Duration delay, schema::Message message, Slice payload);
+  void note(NodeIndex node, const gossip::ExchangeEvent& event);
+  void note_proposal(NodeIndex node, const gossip::Outgoing& outgoing);
+  void arm(NodeIndex node);
+  void check_bounded(NodeIndex node, std::size_t outputs);
+  [[nodiscard]] gossip::ExchangeCounters totals() const;
+
+  void membership_changed();
+  void look_at_membership(NodeIndex node);
+  void push(TimePoint time, EventKind kind, NodeIndex node, std::uint32_t detail = 0);
+  [[nodiscard]] double variance() const;
+  [[nodiscard]] gossip::ExchangeSettings machine_settings() const;
+  void measure();  // rates, at the end of the run proper
+  void finish();   // totals, at the end of all
+
+  SimulationSettings settings_;
+  gossip::Composition composition_;
+  std::unique_ptr<gossip::PartnerChooser> chooser_;
+  Layout layout_;
+  Random random_;
+  FaultPlan plan_;
+  Network network_;
+  OracleMembership membership_;
+  Oracle oracle_;
+  EventQueue queue_;
+  TraceHash hash_;
+  TimePoint now_;
+  bool settling_ = false;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<InFlight> messages_;  // slots
+  std::vector<std::uint32_t> free_slots_;
+  std::uint64_t events_ = 0;
+  Delivery delivery_;               // of the event that is handled
+  std::string violated_at_;         // which event, once there is a violation
+  gossip::ExchangeCounters ended_;  // of lives that have ended
+  std::string replay_;
+  SimulationReport report_;
+};
+
+}  // namespace kith::sim
