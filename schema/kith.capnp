@@ -137,7 +137,7 @@ enum Plane {
 
 struct Hello {
   # Dialler -> listener, either plane, opens every connection. Sent twice: with peerNonce zero (answered by
-  # CHALLENGE), then with the challenge's nonce and the signature. [about 900 bytes on control, 700 on bulk]
+  # CHALLENGE), then with the challenge's nonce and the signature. [about 800 bytes, and 50 a fact]
   plane @0 :Plane;            # the plane of this connection
   protocolMin @1 :UInt32;     # 1 <= protocolMin <= protocolMax
   protocolMax @2 :UInt32;
@@ -186,7 +186,7 @@ enum RejectCode {
 }
 
 struct Reject {
-  # Listener -> dialler, either plane. [about 150 bytes]
+  # Listener -> dialler, either plane. [about 140 bytes]
   code @0 :RejectCode;
   detail @1 :Text;               # names both values; <= 1024 bytes
   id @2 :Bytes32;                # who refuses
@@ -205,12 +205,12 @@ struct Heartbeat {
 }
 
 struct Leave {
-  # Control: to every member, once; the node goes and must not be shown as failed. [about 470 bytes]
+  # Control: to every member, once; the node goes and must not be shown as failed. [about 480 bytes]
   record @0 :MemberRecord;           # state = left
 }
 
 struct Final {
-  # Control: from the declarer (lowest live id) to every member, with each heartbeat until all have it. [about 270 bytes]
+  # Control: from the declarer (lowest live id) to every member, with each heartbeat until all have it. [232 bytes]
   declarer @0 :Bytes32;
   runDigest @1 :Bytes32;
   root @2 :Bytes32;                  # BLAKE2b over the manifest of the final state
@@ -242,7 +242,7 @@ enum Stream {
 }
 
 struct Propose {
-  # Bulk: initiator -> responder; chunks of stream `proposal` follow. [240 bytes]
+  # Bulk: initiator -> responder; chunks of stream `proposal` follow. [232 bytes]
   e @0 :ExchangeId;
   attempt @1 :UInt32;        # > 0: asking again
   fragment @2 :UInt32;
@@ -267,7 +267,7 @@ struct Chunk {
 }
 
 struct Credit {
-  # Bulk: receiver of chunks -> sender, after each chunk and when asked. Idempotent. [112 bytes + 8 per 64 chunks]
+  # Bulk: receiver of chunks -> sender, after each chunk and when asked. Idempotent. [104 bytes + 8 per 64 chunks]
   e @0 :ExchangeId;
   stream @1 :Stream;
   received @2 :List(UInt64); # <= 64 words; bit i of word i/64: chunk i is here
@@ -322,7 +322,7 @@ enum StateItem {
 }
 
 struct StateRequest {
-  # Bulk: fetcher -> donor, one item; many may be open. [184 bytes]
+  # Bulk: fetcher -> donor, one item; many may be open. [176 bytes]
   e @0 :ExchangeId;             # names the transfer; its initiator is the fetcher
   item @1 :StateItem;
   index @2 :UInt32;             # of the fragment or piece
@@ -332,7 +332,7 @@ struct StateRequest {
 }
 
 struct StateHeader {
-  # Bulk: donor -> fetcher; chunks of stream `state` follow. [176 bytes]
+  # Bulk: donor -> fetcher; chunks of stream `state` follow. [168 bytes]
   e @0 :ExchangeId;
   item @1 :StateItem;
   index @2 :UInt32;

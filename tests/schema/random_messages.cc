@@ -1,0 +1,251 @@
+#include <limits>
+
+#include "tests/schema/samples.h"
+
+namespace kith::schema {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(Random& random) : random_(random) {}
+
+  std::uint64_t number() {
+    switch (random_.below(4)) {
+      case 0:
+        return random_.below(3);
+      case 1:
+        return std::numeric_limits<std::uint64_t>::max() - random_.below(3);
+      default:
+        return random_.next() >> random_.below(64);
+    }
+  }
+  std::uint32_t small() { return static_cast<std::uint32_t>(number()); }
+  std::size_t up_to(std::size_t max) {  // the edges often
+    const std::uint64_t choice = random_.below(4);
+    return choice == 0 ? 0 : choice == 1 ? max : random_.below(max + 1);
+  }
+  bool coin() { return random_.chance(0.5); }
+  double unit() { return random_.chance(0.1) ? 1.0 : random_.uniform(); }
+  double positive() {
+    return random_.chance(0.1) ? std::numeric_limits<double>::max() : random_.exponential(1.0);
+  }
+  double any() {
+    const double special[] = {std::numeric_limits<double>::quiet_NaN(),
+                              std::numeric_limits<double>::infinity(),
+                              -std::numeric_limits<double>::infinity(), -0.0, 0.0};
+    return random_.chance(0.5) ? special[random_.below(5)] : random_.normal();
+  }
+  template <typename Enum>
+  Enum one_of(Enum last) {
+    return static_cast<Enum>(random_.below(static_cast<std::uint64_t>(last) + 1));
+  }
+  template <std::size_t N>
+  void fill(std::array<std::uint8_t, N>& bytes) {
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random_.next());
+  }
+  std::string text(std::size_t bytes_max) {
+    static constexpr const char* kCharacters[] = {"a", "Z", "0",  " ", ":", "\"",
+                                                  "é", "ß", "猫", "€", "🐈"};
+    const std::size_t length = up_to(bytes_max);
+    std::string out;
+    while (out.size() < length) {
+      const std::string next = kCharacters[random_.below(std::size(kCharacters))];
+      out += out.size() + next.size() <= length ? next : "x";
+    }
+    return out;
+  }
+
+ private:
+  Random& random_;
+};
+
+ExchangeId exchange_id(Draw& d) {
+  ExchangeId e;
+  d.fill(e.initiator.bytes);
+  e.incarnation = d.number();
+  e.sequence = d.number();
+  return e;
+}
+
+MemberRecord record(Draw& d) {
+  MemberRecord r;
+  d.fill(r.id.bytes);
+  r.incarnation = d.number();
+  r.version = d.number();
+  r.state = d.one_of(MemberState::kLeft);
+  r.run_state = d.one_of(RunState::kLeaving);
+  r.converged = d.coin();
+  r.name = d.text(kNameBytesMax);
+  r.control_address = d.text(kAddressBytesMax);
+  r.bulk_address = d.text(kAddressBytesMax);
+  r.http_address = d.text(kAddressBytesMax);
+  r.step = d.number();
+  r.samples = d.number();
+  r.loss = d.any();
+  r.accuracy = d.coin() ? std::numeric_limits<double>::quiet_NaN() : d.unit();
+  r.learning_rate = d.positive();
+  r.steps_per_second = d.positive();
+  d.fill(r.data_fingerprint.bytes);
+  r.data_samples = d.number();
+  r.shard_samples = d.number();
+  r.shard_count = d.small();
+  r.shard_index = static_cast<std::uint32_t>(d.up_to(r.shard_count));
+  d.fill(r.transport_key);
+  r.key_epoch = d.small();
+  r.version_text = d.text(kVersionTextBytesMax);
+  d.fill(r.signature);
+  return r;
+}
+
+std::vector<MemberRecord> records(Draw& d, std::size_t count_max) {
+  std::vector<MemberRecord> out(d.up_to(count_max));
+  for (MemberRecord& r : out) r = record(d);
+  return out;
+}
+
+Facts facts(Draw& d) {
+  Facts out(d.up_to(kFactsMax));
+  for (auto& [name, value] : out) {
+    name = d.text(kFactNameBytesMax);
+    value = d.text(kFactValueBytesMax);
+  }
+  return out;
+}
+
+std::uint32_t chunk_bytes(Draw& d) {
+  return static_cast<std::uint32_t>(1 + d.up_to(kChunkBytesMax - 1));
+}
+
+void draw(Draw& d, Hello& m) {
+  m.plane = d.one_of(Plane::kBulk);
+  m.protocol_max = d.small() | 1U;
+  m.protocol_min = static_cast<std::uint32_t>(1 + d.up_to(m.protocol_max - 1));
+  m.cluster = d.text(kNameBytesMax);
+  m.run_id = d.text(kNameBytesMax);
+  d.fill(m.schema_hash.bytes);
+  m.facts = facts(d);
+  m.record = record(d);
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+  m.lowest_open = d.number();
+  d.fill(m.signature);
+}
+void draw(Draw& d, Challenge& m) {
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+}
+void draw(Draw& d, Welcome& m) {
+  m.record = record(d);
+  m.records = records(d, 16);  // more may not fit beside many facts
+  m.facts = facts(d);
+  m.progress = d.number();
+  m.seen_incarnation = d.number();
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+  d.fill(m.signature);
+}
+void draw(Draw& d, Reject& m) {
+  m.code = d.one_of(RejectCode::kNotReady);
+  m.detail = d.text(kRejectDetailBytesMax);
+  d.fill(m.id.bytes);
+  m.seen_incarnation = d.number();
+}
+void draw(Draw& d, Heartbeat& m) {
+  m.record = record(d);
+  m.records = records(d, kHeartbeatRecordsMax);
+  m.echo = d.number();
+  m.echo_reply = d.number();
+  m.progress = d.number();
+}
+void draw(Draw& d, Leave& m) {
+  m.record = record(d);
+  m.record.state = MemberState::kLeft;
+}
+void draw(Draw& d, Final& m) {
+  d.fill(m.declarer.bytes);
+  d.fill(m.run_digest.bytes);
+  d.fill(m.root.bytes);
+  m.progress = d.number();
+  d.fill(m.signature);
+}
+void draw(Draw& d, Propose& m) {
+  m.e = exchange_id(d);
+  m.attempt = d.small();
+  m.fragment = d.small();
+  m.slot = d.one_of(Slot::kCompressed);
+  m.codec = d.one_of(CodecId::kBf16);
+  m.weight = d.unit() / 2;
+  if (m.weight == 0.0) m.weight = 0.5;
+  m.push_sum = d.positive();
+  m.chunk_bytes = chunk_bytes(d);
+  m.payload_bytes = 1 + d.up_to(std::uint64_t{m.chunk_bytes} * kChunksPerPayloadMax - 1);
+  m.lowest_open = d.number();
+  d.fill(m.run_digest.bytes);
+  d.fill(m.schema_hash.bytes);
+  m.progress = d.number();
+  m.step = d.number();
+}
+void draw(Draw& d, Chunk& m) {
+  m.e = exchange_id(d);
+  m.stream = d.one_of(Stream::kState);
+  m.index = static_cast<std::uint32_t>(d.up_to(kChunksPerPayloadMax - 1));
+}
+void draw(Draw& d, Credit& m) {
+  m.e = exchange_id(d);
+  m.stream = d.one_of(Stream::kState);
+  m.received.resize(d.up_to(kCreditWordsMax));
+  for (std::uint64_t& word : m.received) word = d.number();
+}
+void draw(Draw& d, ResultMessage& m) {
+  m.e = exchange_id(d);
+  m.fragment = d.small();
+  m.codec = d.one_of(CodecId::kBf16);
+  m.chunk_bytes = chunk_bytes(d);
+  m.payload_bytes = 1 + d.up_to(std::uint64_t{m.chunk_bytes} * kChunksPerPayloadMax - 1);
+  m.progress = d.number();
+  m.step = d.number();
+  m.distance_squared = d.positive();
+  m.norm_squared = d.positive();
+}
+void draw(Draw& d, Ack& m) {
+  m.e = exchange_id(d);
+  m.lowest_open = d.number();
+}
+void draw(Draw& d, Busy& m) {
+  m.e = exchange_id(d);
+  m.retry_after_ms = d.small();
+}
+void draw(Draw& d, Aborted& m) {
+  m.e = exchange_id(d);
+  m.reason = d.one_of(AbortReason::kWithdrawn);
+}
+void draw(Draw& d, StateRequest& m) {
+  m.e = exchange_id(d);
+  m.item = d.one_of(StateItem::kOptimizer);
+  m.index = d.small();
+  m.final_state = d.coin();
+  d.fill(m.run_digest.bytes);
+  d.fill(m.schema_hash.bytes);
+}
+void draw(Draw& d, StateHeader& m) {
+  m.e = exchange_id(d);
+  m.item = d.one_of(StateItem::kOptimizer);
+  m.index = d.small();
+  m.chunk_bytes = chunk_bytes(d);
+  m.payload_bytes = d.up_to(std::uint64_t{m.chunk_bytes} * kChunksPerPayloadMax);
+  d.fill(m.hash.bytes);
+  m.optimizer_pieces = d.small();
+  m.optimizer_step = d.number();
+  m.progress = d.number();
+}
+
+}  // namespace
+
+Message random_message(std::size_t kind, Random& random) {
+  Message message = sample_messages().at(kind);
+  Draw d(random);
+  std::visit([&](auto& body) { draw(d, body); }, message);
+  return message;
+}
+
+}  // namespace kith::schema

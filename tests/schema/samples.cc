@@ -1,0 +1,225 @@
+#include "tests/schema/samples.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace kith::schema {
+namespace {
+
+// Hands out values that never repeat.
+class Distinct {
+ public:
+  std::uint64_t number() { return 0x0102030405060708ULL + ++count_; }
+  std::uint32_t small() { return 1000 + static_cast<std::uint32_t>(++count_); }
+  double fraction() { return 1.0 / static_cast<double>(2 + ++count_); }
+  std::string text(const char* what) { return std::string(what) + "-" + std::to_string(++count_); }
+  template <std::size_t N>
+  void fill(std::array<std::uint8_t, N>& bytes) {
+    Random random(number());
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+ExchangeId exchange_id(Distinct& d) {
+  ExchangeId e;
+  d.fill(e.initiator.bytes);
+  e.incarnation = d.number();
+  e.sequence = d.number();
+  return e;
+}
+
+MemberRecord record(Distinct& d) {
+  MemberRecord r;
+  d.fill(r.id.bytes);
+  r.incarnation = d.number();
+  r.version = d.number();
+  r.state = MemberState::kLeft;
+  r.run_state = RunState::kFinishing;
+  r.converged = true;
+  r.name = d.text("node");
+  r.control_address = d.text("127.0.0.1:7400");
+  r.bulk_address = d.text("127.0.0.1:7401");
+  r.http_address = d.text("127.0.0.1:7480");
+  r.step = d.number();
+  r.samples = d.number();
+  r.loss = d.fraction();
+  r.accuracy = d.fraction();
+  r.learning_rate = d.fraction();
+  r.steps_per_second = d.fraction();
+  d.fill(r.data_fingerprint.bytes);
+  r.data_samples = d.number();
+  r.shard_samples = d.number();
+  r.shard_index = d.small();
+  r.shard_count = d.small();
+  d.fill(r.transport_key);
+  r.key_epoch = d.small();
+  r.version_text = d.text("0.1.0");
+  d.fill(r.signature);
+  return r;
+}
+
+Hello hello(Distinct& d) {
+  Hello m;
+  m.plane = Plane::kBulk;
+  m.protocol_min = d.small();
+  m.protocol_max = d.small();
+  m.cluster = d.text("cluster");
+  m.run_id = d.text("run");
+  d.fill(m.schema_hash.bytes);
+  m.facts = {{d.text("run.seed"), d.text("7")}, {d.text("data.classes"), d.text("10")}};
+  m.record = record(d);
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+  m.lowest_open = d.number();
+  d.fill(m.signature);
+  return m;
+}
+
+Challenge challenge(Distinct& d) {
+  Challenge m;
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+  return m;
+}
+
+Welcome welcome(Distinct& d) {
+  Welcome m;
+  m.record = record(d);
+  m.records = {record(d), record(d), record(d)};
+  m.facts = {{d.text("run.seed"), d.text("7")}};
+  m.progress = d.number();
+  m.seen_incarnation = d.number();
+  d.fill(m.nonce);
+  d.fill(m.peer_nonce);
+  d.fill(m.signature);
+  return m;
+}
+
+Reject reject(Distinct& d) {
+  Reject m;
+  m.code = RejectCode::kFacts;
+  m.detail = d.text("run.seed is \"7\" here and \"8\" there");
+  d.fill(m.id.bytes);
+  m.seen_incarnation = d.number();
+  return m;
+}
+
+Heartbeat heartbeat(Distinct& d) {
+  Heartbeat m;
+  m.record = record(d);
+  m.records = {record(d), record(d)};
+  m.echo = d.number();
+  m.echo_reply = d.number();
+  m.progress = d.number();
+  return m;
+}
+
+Final final_message(Distinct& d) {
+  Final m;
+  d.fill(m.declarer.bytes);
+  d.fill(m.run_digest.bytes);
+  d.fill(m.root.bytes);
+  m.progress = d.number();
+  d.fill(m.signature);
+  return m;
+}
+
+Propose propose(Distinct& d) {
+  Propose m;
+  m.e = exchange_id(d);
+  m.attempt = d.small();
+  m.fragment = d.small();
+  m.slot = Slot::kCentre;
+  m.codec = CodecId::kBf16;
+  m.weight = d.fraction();
+  m.push_sum = d.fraction();
+  m.payload_bytes = d.small();
+  m.chunk_bytes = d.small();
+  m.lowest_open = d.number();
+  d.fill(m.run_digest.bytes);
+  d.fill(m.schema_hash.bytes);
+  m.progress = d.number();
+  m.step = d.number();
+  return m;
+}
+
+Credit credit(Distinct& d) {
+  Credit m;
+  m.e = exchange_id(d);
+  m.stream = Stream::kResult;
+  m.received = {d.number(), d.number(), d.number()};
+  return m;
+}
+
+ResultMessage result(Distinct& d) {
+  ResultMessage m;
+  m.e = exchange_id(d);
+  m.fragment = d.small();
+  m.codec = CodecId::kBf16;
+  m.payload_bytes = d.small();
+  m.chunk_bytes = d.small();
+  m.progress = d.number();
+  m.step = d.number();
+  m.distance_squared = d.fraction();
+  m.norm_squared = d.fraction();
+  return m;
+}
+
+StateRequest state_request(Distinct& d) {
+  StateRequest m;
+  m.e = exchange_id(d);
+  m.item = StateItem::kOptimizer;
+  m.index = d.small();
+  m.final_state = true;
+  d.fill(m.run_digest.bytes);
+  d.fill(m.schema_hash.bytes);
+  return m;
+}
+
+StateHeader state_header(Distinct& d) {
+  StateHeader m;
+  m.e = exchange_id(d);
+  m.item = StateItem::kIntegers;
+  m.index = d.small();
+  m.payload_bytes = d.small();
+  m.chunk_bytes = d.small();
+  d.fill(m.hash.bytes);
+  m.optimizer_pieces = d.small();
+  m.optimizer_step = d.number();
+  m.progress = d.number();
+  return m;
+}
+
+}  // namespace
+
+std::vector<Message> sample_messages() {
+  Distinct d;
+  return {hello(d),
+          challenge(d),
+          welcome(d),
+          reject(d),
+          heartbeat(d),
+          Leave{record(d)},
+          final_message(d),
+          propose(d),
+          Chunk{exchange_id(d), Stream::kState, d.small()},
+          credit(d),
+          result(d),
+          Ack{exchange_id(d), d.number()},
+          Busy{exchange_id(d), d.small()},
+          Aborted{exchange_id(d), AbortReason::kNotReady},
+          state_request(d),
+          state_header(d)};
+}
+
+std::string kind_name(std::size_t kind) {
+  std::string name = name_of(sample_messages().at(kind));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+}  // namespace kith::schema

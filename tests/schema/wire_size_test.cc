@@ -1,0 +1,104 @@
+// What messages cost, as schema/README.md and kith.capnp say it, and that nothing exceeds 64 KiB.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+
+#include "schema/codec.h"
+#include "tests/schema/samples.h"
+
+namespace kith::schema {
+namespace {
+
+TEST(WireSize, OfFixedSizeMessagesIsAsDocumented) {
+  const std::map<std::string, std::size_t> documented = {
+      {"CHALLENGE", 112},    {"FINAL", 232},        {"PROPOSE", 232}, {"CHUNK", 96},
+      {"RESULT", 144},       {"ACK", 96},           {"BUSY", 96},     {"ABORTED", 96},
+      {"STATE_HEADER", 168}, {"STATE_REQUEST", 176}};
+  for (const Message& message : sample_messages()) {
+    const std::size_t bytes = encode(message).size();
+    std::printf("%-14s %5zu bytes\n", name_of(message), bytes);
+    const auto found = documented.find(name_of(message));
+    if (found == documented.end()) continue;
+    EXPECT_EQ(bytes, found->second) << name_of(message);
+  }
+}
+
+MemberRecord largest_record() {
+  MemberRecord record;
+  record.name = std::string(kNameBytesMax, 'n');
+  record.control_address = record.bulk_address = record.http_address =
+      std::string(kAddressBytesMax, 'a');
+  record.version_text = std::string(kVersionTextBytesMax, 'v');
+  return record;
+}
+
+Facts largest_facts() {
+  return Facts(kFactsMax,
+               {std::string(kFactNameBytesMax, 'f'), std::string(kFactValueBytesMax, 'v')});
+}
+
+TEST(WireSize, OfTheLargestHeartbeatAndHelloStaysBelow64KiB) {
+  Heartbeat heartbeat{largest_record(),
+                      std::vector<MemberRecord>(kHeartbeatRecordsMax, largest_record())};
+  EXPECT_LE(encode(heartbeat).size(), kHeaderBytesMax);
+  Hello hello;
+  hello.cluster = hello.run_id = std::string(kNameBytesMax, 'c');
+  hello.facts = largest_facts();
+  hello.record = largest_record();
+  EXPECT_LE(encode(hello).size(), kHeaderBytesMax);
+}
+
+std::size_t carried(const Welcome& welcome) {
+  const auto bytes = encode(welcome);
+  EXPECT_LE(bytes.size(), kHeaderBytesMax);
+  const auto decoded = decode(bytes);
+  EXPECT_TRUE(decoded);
+  const auto& records = std::get<Welcome>(*decoded).records;
+  EXPECT_TRUE(std::equal(records.begin(), records.end(), welcome.records.begin()));
+  return records.size();
+}
+
+TEST(WireSize, OfAWelcomeIsKeptByLeavingOutTheLastRecords) {
+  Welcome welcome;
+  welcome.record = largest_record();
+  welcome.records.assign(kWelcomeRecordsMax, largest_record());
+  welcome.facts = largest_facts();
+  const std::size_t count = carried(welcome);
+  EXPECT_LT(count, kWelcomeRecordsMax);
+  // As many as fit: the space left over is less than one more record takes.
+  welcome.records.resize(count);
+  welcome.records.emplace_back();
+  welcome.records.back().version_text = "small";
+  const std::size_t bytes = encode(welcome).size();
+  EXPECT_GT(bytes + 1500, kHeaderBytesMax);
+}
+
+TEST(WireSize, OfAWelcomeWithOrdinaryRecordsLeavesNoneOut) {
+  Welcome welcome = std::get<Welcome>(sample_messages()[2]);
+  welcome.records.assign(kWelcomeRecordsMax, welcome.record);
+  EXPECT_EQ(carried(welcome), kWelcomeRecordsMax);
+}
+
+// Every number of records from none to all: the estimate of what fits agrees with what is written.
+TEST(WireSize, OfAWelcomeIsEstimatedExactly) {
+  Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    Welcome welcome;
+    welcome.records.assign(kWelcomeRecordsMax, largest_record());
+    for (MemberRecord& record : welcome.records) {
+      record.name.resize(random.below(kNameBytesMax + 1));
+      record.http_address.resize(random.below(kAddressBytesMax + 1));
+    }
+    welcome.facts.assign(random.below(kFactsMax + 1),
+                         {"name", std::string(random.below(513), 'v')});
+    const std::size_t count = carried(welcome);
+    ASSERT_LT(count, kWelcomeRecordsMax);
+    const std::size_t free_bytes = kHeaderBytesMax - encode(welcome).size();
+    EXPECT_LT(free_bytes, 1500U);
+  }
+}
+
+}  // namespace
+}  // namespace kith::schema
