@@ -1,5 +1,6 @@
-// Methods: a training method is a composition of independent choices; a name is a preset over them (design: section 5).
-// One visible table each for methods and codecs here, for topologies in topology.h.
+// Methods: a training method is a composition of independent choices; a name is a preset over them
+// (design: section 5). One visible table each for methods and codecs here, for topologies in
+// topology.h.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,10 @@ enum class Finish { kConsensus, kNone };
 struct Composition {
   What what = What::kParameters;
   When when = When::kContinuously;
-  std::uint64_t every_steps = 1;       // kEverySteps: >= 1
+  std::uint64_t every_steps = 1;  // kEverySteps: >= 1
   std::string topology = "random";
   How how = How::kPairDelta;
-  double weight = 0.5;                 // pair delta's w (alpha), 0 < w <= 1/2
+  double weight = 0.5;  // pair delta's w (alpha), 0 < w <= 1/2
   Wait wait = Wait::kNever;
   Outer outer = Outer::kNone;
   CodecId codec = CodecId::kFp32;
@@ -61,8 +62,9 @@ struct MethodOverrides {
   std::optional<double> alpha;
   std::optional<std::uint64_t> every_steps;
 };
-// The composition, or kUsage with the reason: unknown names (nearest known one), an override that the method has no use
-// for, a topology that is not a matching under pair deltas, alpha out of (0, 1/2], every_steps = 0.
+// The composition, or kUsage with the reason: unknown names (nearest known one), an override that
+// the method has no use for, a topology that is not a matching under pair deltas, alpha out of (0,
+// 1/2], every_steps = 0.
 Result<Composition> compose(std::string_view method, const MethodOverrides& overrides);
 
 // "parameters, continuously, random, pair delta w=0.5, never wait, none, fp32, consensus"

@@ -1,7 +1,8 @@
-// StateTransfer: fetching named items (fragments, integer buffers, optimiser pieces, the manifest of a final state)
-// from a donor over the bulk plane, chunk by chunk, verified by hash. Two step machines, no clock, no waiting.
-// Used to adopt a state when far behind, and to fetch what differs from a declared final state.
-// Thread: the exchange thread. Costs per item: request + header + chunks + a CREDIT per chunk.
+// StateTransfer: fetching named items (fragments, integer buffers, optimiser pieces, the manifest
+// of a final state) from a donor over the bulk plane, chunk by chunk, verified by hash. Two step
+// machines, no clock, no waiting. Used to adopt a state when far behind, and to fetch what differs
+// from a declared final state. Thread: the exchange thread. Costs per item: request + header +
+// chunks + a CREDIT per chunk.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct ItemKey {
   auto operator<=>(const ItemKey&) const = default;
 };
 
-// What a donor can give. Called on the exchange thread; must not block: kBusy = not yet (asked again later),
-// kNotFound = never.
+// What a donor can give. Called on the exchange thread; must not block: kBusy = not yet (asked
+// again later), kNotFound = never.
 class DonorSource {
  public:
   virtual ~DonorSource() = default;
@@ -50,9 +51,9 @@ struct TransferSettings {
   std::size_t chunk_bytes = 1U << 20;
   unsigned window_chunks = 8;
   Duration retry_interval = std::chrono::milliseconds(400);
-  Duration give_up_after = std::chrono::seconds(5);   // without any progress from this donor
+  Duration give_up_after = std::chrono::seconds(5);  // without any progress from this donor
   unsigned requests_in_flight = 2;
-  unsigned fetchers_max = 2;                          // as donor: distinct fetchers served at once; others get BUSY
+  unsigned fetchers_max = 2;  // as donor: distinct fetchers served at once; others get BUSY
 };
 
 class StateTransfer {
@@ -60,8 +61,10 @@ class StateTransfer {
   StateTransfer(TransferSettings settings, DonorSource& source);
   ~StateTransfer();
 
-  // Fetch side. One fetch at a time; `wanted` in order. `expected` (may be empty): hash an item must have.
-  void fetch(TimePoint now, const NodeId& donor, std::vector<ItemKey> wanted, std::map<ItemKey, Hash256> expected);
+  // Fetch side. One fetch at a time; `wanted` in order. `expected` (may be empty): hash an item
+  // must have.
+  void fetch(TimePoint now, const NodeId& donor, std::vector<ItemKey> wanted,
+             std::map<ItemKey, Hash256> expected);
   void cancel();
   [[nodiscard]] bool fetching() const;
 
@@ -70,11 +73,13 @@ class StateTransfer {
     Payload bytes;
     schema::StateHeader header;
   };
-  std::vector<Fetched> take_fetched();   // completed and verified items
-  // Set once when the current fetch ends: success (every item taken) or why not (donor gone, refused, hash differs).
+  std::vector<Fetched> take_fetched();  // completed and verified items
+  // Set once when the current fetch ends: success (every item taken) or why not (donor gone,
+  // refused, hash differs).
   std::optional<Status> take_end();
 
-  void on_message(TimePoint now, const NodeId& from, const schema::Message& message, const Slice& payload);
+  void on_message(TimePoint now, const NodeId& from, const schema::Message& message,
+                  const Slice& payload);
   void peer_gone(TimePoint now, const NodeId& peer);
   void tick(TimePoint now);
   [[nodiscard]] TimePoint next_deadline() const;
