@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what building kith needs and is not there yet: Debian packages (scripts/packages.txt) and the pinned LibTorch.
+# When everything is there it looks only, takes a moment, and needs neither network nor root.
+#
+#   scripts/setup.sh             what building and the demo need
+#   scripts/setup.sh --test      also what only the tests need (scripts/packages-test.txt)
+#   scripts/setup.sh --no-torch  without LibTorch (builds with KITH_TORCH=OFF)
+#   scripts/setup.sh --cuda      LibTorch with CUDA
+set -euo pipefail
+
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+say() { echo "setup: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+lists=("$scripts/packages.txt")
+torch=yes
+fetch=()
+for argument in "$@"; do
+  case $argument in
+    --test) lists+=("$scripts/packages-test.txt") ;;
+    --no-torch) torch=no ;;
+    --cuda) fetch=(--cuda) ;;
+    *) say "unknown argument '$argument' (known: --test --no-torch --cuda)"; exit 2 ;;
+  esac
+done
+mapfile -t wanted < <(sed 's/#.*//; s/[[:space:]]//g; /^$/d' "${lists[@]}")
+
+missing() {
+  local installed
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2> /dev/null | sed -n 's/^installed //p')
+  printf '%s\n' "${wanted[@]}" | grep -vxF "${installed:-none}" || true
+}
+
+# Runs a command as root, without ever asking for anything when nobody is there to answer.
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@" < /dev/null
+  elif [[ -t 0 ]]; then
+    sudo -- "$@"
+  else
+    sudo -n -- "$@" < /dev/null
+  fi
+}
+
+apt() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 \
+    -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1
+}
+
+reason() { grep -m1 -E '^(E:|Err:|W: Failed|sudo:)' "$log" || tail -n 1 "$log"; }
+
+install_packages() {
+  local packages=("$@")
+  say "installing ${#packages[@]} packages: ${packages[*]}"
+  # What the machine knows of its mirror may be absent or out of date: then, and only then, it is refreshed.
+  if ! apt-cache show "${packages[@]}" > /dev/null 2>&1 || ! apt install -y --no-install-recommends "${packages[@]}"; then
+    apt update || die "cannot reach the package mirror, missing: ${packages[*]} ($(reason))"
+    apt install -y --no-install-recommends "${packages[@]}" ||
+      die "cannot install, missing: $(missing | tr '\n' ' ')($(reason))"
+  fi
+  say "packages are installed"
+}
+
+if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
+  mapfile -t absent < <(missing)
+  if [[ ${#absent[@]} -gt 0 ]]; then
+    if [[ $(id -u) != 0 ]] && ! command -v sudo > /dev/null; then
+      die "missing: ${absent[*]} (run as root: apt-get install ${absent[*]})"
+    fi
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    install_packages "${absent[@]}"
+  fi
+else
+  say "this is not Debian: the packages in scripts/packages.txt are taken to be there under whatever name"
+fi
+
+if [[ $torch == yes ]]; then
+  "$scripts/fetch_torch.sh" "${fetch[@]}" > /dev/null
+fi
