@@ -1,11 +1,11 @@
 #include "compute/torch/device.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <string_view>
+
+#include "compute/affinity.h"
 
 namespace kith::compute::torch {
 namespace {
@@ -53,13 +53,6 @@ Result<at::Device> choose_device(const std::string& name) {
   }
   if (name == "cuda" || name.starts_with("cuda:")) return choose_cuda(name);
   return fail(ErrorCode::kUsage, "train.device is '" + name + "': expected auto, cpu or cuda:N");
-}
-
-unsigned allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
 void use_threads(unsigned wanted) {

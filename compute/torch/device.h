@@ -13,9 +13,6 @@ namespace kith::compute::torch {
 // kFailed for a device that is not there, with what to do.
 Result<at::Device> choose_device(const std::string& name);
 
-// The cores that this process may run on (affinity mask), at least 1.
-unsigned allowed_cores();
-
 // LibTorch's compute threads for the calling thread: `wanted`, at least 1, at most the allowed
 // cores. Cheap when nothing changes, so every entry into a model calls it: OpenMP's number of
 // threads belongs to the thread that starts them.

@@ -1,23 +1,28 @@
-// The one symbol that libkith_torch.so exports.
+// The two symbols that libkith_torch.so exports (compute/model_module.h).
+#include <exception>
 #include <utility>
 
-#include "compute/model.h"
+#include "compute/model_module.h"
 #include "compute/torch/torch_model.h"
 
-namespace {
-constexpr unsigned kAbi = 1;
+extern "C" {
+
+__attribute__((visibility("default"))) std::uint64_t kith_model_abi() {
+  return kith::compute::kModelAbi;
 }
 
-extern "C" __attribute__((visibility("default"))) kith::compute::Model* kith_make_torch_model(
-    unsigned abi, const kith::compute::ModelSpec* spec,
-    const kith::compute::OptimizerSpec* optimizer, kith::Error* error) {
-  if (abi != kAbi) {
+__attribute__((visibility("default"))) kith::compute::Model* kith_make_torch_model(
+    const kith::compute::ModelSpec* spec, const kith::compute::OptimizerSpec* optimizer,
+    kith::Error* error) {
+  try {
+    auto model = kith::compute::torch::make_torch_model(*spec, *optimizer);
+    if (model) return model->release();
+    *error = std::move(model.error());
+  } catch (const std::exception& thrown) {
     *error = {kith::ErrorCode::kFailed,
-              "libkith_torch.so is of another build: build and install both together"};
-    return nullptr;
+              std::string("cannot make model '") + spec->kind + "': " + thrown.what()};
   }
-  auto model = kith::compute::torch::make_torch_model(*spec, *optimizer);
-  if (model) return model->release();
-  *error = std::move(model.error());
   return nullptr;
 }
+
+}  // extern "C"

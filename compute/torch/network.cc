@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "compute/torch/relu_pool.h"
+
 namespace kith::compute::torch {
 
 Network::Network(NetworkPlan plan, at::Device device) : plan_(std::move(plan)) {
@@ -52,7 +54,9 @@ at::Tensor Network::run(const Layer& layer, const at::Tensor& inputs, bool train
     case LayerKind::kRelu:
       return at::relu(inputs);
     case LayerKind::kMaxPool:
-      return at::max_pool2d(inputs, 2);
+      return inputs;  // done by the ReLU before it
+    case LayerKind::kReluPool:
+      return relu_pool(inputs);
   }
   return inputs;
 }

@@ -1,89 +1,19 @@
 #include "compute/torch/optimizer.h"
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
+#include "compute/optimizer_state.h"
+
 namespace kith::compute::torch {
 namespace {
-
-constexpr std::uint8_t kStateVersion = 1;
-
-Status check_range(const char* key, double value, double low, double high) {
-  if (value >= low && value < high) return {};
-  return fail(ErrorCode::kUsage, std::string("train.") + key + " is " + std::to_string(value) +
-                                     ": it must be at least " + std::to_string(low) +
-                                     " and less than " + std::to_string(high));
-}
-
-template <typename T>
-void put(StateBytes& bytes, const T& value) {
-  const auto* begin = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), begin, begin + sizeof value);
-}
-
-// Reads numbers from the front of the bytes; false when they are too short.
-struct Reader {
-  std::span<const std::byte> rest;
-
-  bool take(void* out, std::size_t size) {
-    if (rest.size() < size) return false;
-    std::memcpy(out, rest.data(), size);
-    rest = rest.subspan(size);
-    return true;
-  }
-  template <typename T>
-  bool take(T& value) {
-    return take(&value, sizeof value);
-  }
-};
 
 Status corrupt(const std::string& what) {
   return fail(ErrorCode::kCorrupt, "optimiser state: " + what);
 }
 
-struct Header {
-  std::string name;
-  std::uint64_t steps = 0;
-  std::uint32_t tensors = 0;
-};
-
-Result<Header> read_header(Reader& reader) {
-  std::uint8_t version = 0;
-  std::uint8_t length = 0;
-  Header header;
-  if (!reader.take(version) || !reader.take(length))
-    return fail(ErrorCode::kCorrupt, "optimiser state: cut short");
-  if (version != kStateVersion) {
-    return fail(ErrorCode::kCorrupt, "optimiser state: version " + std::to_string(version) +
-                                         ", known is " + std::to_string(kStateVersion));
-  }
-  header.name.resize(length);
-  if (!reader.take(header.name.data(), length) || !reader.take(header.steps) ||
-      !reader.take(header.tensors)) {
-    return fail(ErrorCode::kCorrupt, "optimiser state: cut short");
-  }
-  return header;
-}
-
 }  // namespace
-
-Status validate(const OptimizerSpec& spec) {
-  if (spec.name != "sgd" && spec.name != "adam" && spec.name != "adamw") {
-    return fail(ErrorCode::kUsage,
-                "train.optimizer is '" + spec.name + "': known are sgd, adam and adamw");
-  }
-  if (spec.name == "sgd") {
-    KITH_TRY(check_range("momentum", spec.momentum, 0.0, 1.0));
-  } else {
-    KITH_TRY(check_range("beta1", spec.beta1, 0.0, 1.0));
-    KITH_TRY(check_range("beta2", spec.beta2, 0.0, 1.0));
-    KITH_TRY(check_range("eps", spec.eps, 0.0, 1.0));
-  }
-  KITH_TRY(check_range("weight_decay", spec.weight_decay, 0.0, 1e6));
-  return check_range("clip_norm", spec.clip_norm, 0.0, 1e30);
-}
 
 Optimizer::Optimizer(OptimizerSpec spec, std::vector<at::Tensor> parameters)
     : spec_(std::move(spec)), parameters_(std::move(parameters)) {
@@ -169,47 +99,42 @@ void Optimizer::step_adam(std::size_t index, at::Tensor gradient, double learnin
 }
 
 StateBytes Optimizer::state() const {
-  StateBytes bytes;
-  put(bytes, kStateVersion);
-  put(bytes, static_cast<std::uint8_t>(spec_.name.size()));
-  for (const char letter : spec_.name) bytes.push_back(static_cast<std::byte>(letter));
-  put(bytes, steps_);
-  put(bytes, static_cast<std::uint32_t>(moments_.size()));
+  OptimizerState state{spec_.name, steps_, {}};
   for (const Moments& moments : moments_) {
     const at::Tensor host = moments.flat.cpu();
-    put(bytes, static_cast<std::uint64_t>(host.numel()));
-    const auto* begin = reinterpret_cast<const std::byte*>(host.const_data_ptr<float>());
-    bytes.insert(bytes.end(), begin, begin + host.nbytes());
+    const float* begin = host.const_data_ptr<float>();
+    state.tensors.emplace_back(begin, begin + host.numel());
   }
-  return bytes;
+  return encode_optimizer_state(state);
 }
 
 Status Optimizer::load(std::span<const std::byte> bytes) {
-  Reader reader{bytes};
-  KITH_ASSIGN(const Header header, read_header(reader));
-  if (header.name != spec_.name) {
-    return corrupt("it is of '" + header.name + "', and train.optimizer is " + spec_.name);
+  KITH_ASSIGN(OptimizerState state, decode_optimizer_state(bytes));
+  if (state.name != spec_.name) {
+    return corrupt("it is of '" + state.name + "', and train.optimizer is " + spec_.name);
   }
-  if (header.tensors != moments_.size()) {
-    return corrupt(std::to_string(header.tensors) +
+  if (state.step == 0) {
+    reset();
+    return {};
+  }
+  if (state.tensors.size() != moments_.size()) {
+    return corrupt(std::to_string(state.tensors.size()) +
                    " moments per parameter, and train.optimizer = " + spec_.name +
                    " with these settings keeps " + std::to_string(moments_.size()));
   }
-  std::vector<at::Tensor> loaded;
-  for (const Moments& moments : moments_) {
-    std::uint64_t values = 0;
-    if (!reader.take(values)) return corrupt("cut short");
-    if (values != static_cast<std::uint64_t>(moments.flat.numel())) {
-      return corrupt(std::to_string(values) + " values per moment, and the model has " +
-                     std::to_string(moments.flat.numel()) + " parameters");
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    const auto wanted = static_cast<std::size_t>(moments_[i].flat.numel());
+    if (state.tensors[i].size() != wanted) {
+      return corrupt(std::to_string(state.tensors[i].size()) +
+                     " values per moment, and the model has " + std::to_string(wanted) +
+                     " parameters");
     }
-    loaded.push_back(at::empty({moments.flat.numel()}, at::TensorOptions().dtype(at::kFloat)));
-    if (!reader.take(loaded.back().data_ptr<float>(), values * sizeof(float)))
-      return corrupt("cut short");
   }
-  if (!reader.rest.empty()) return corrupt(std::to_string(reader.rest.size()) + " bytes too many");
-  for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i].flat.copy_(loaded[i]);
-  steps_ = header.steps;
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    at::Tensor& flat = moments_[i].flat;
+    flat.copy_(at::from_blob(state.tensors[i].data(), {flat.numel()}, at::kFloat));
+  }
+  steps_ = state.step;
   return {};
 }
 

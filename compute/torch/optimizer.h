@@ -16,9 +16,6 @@
 
 namespace kith::compute::torch {
 
-// kUsage, naming the key, for a name or a number that is out of range.
-Status validate(const OptimizerSpec& spec);
-
 class Optimizer {
  public:
   Optimizer(OptimizerSpec spec, std::vector<at::Tensor> parameters);
@@ -30,8 +27,7 @@ class Optimizer {
 
   void step(const std::vector<at::Tensor>& gradients, double learning_rate);
 
-  // Version 1: u8 version, u8 length and name, u64 steps, u32 tensors, then per tensor u64 values
-  // and the fp32 values (little-endian). Tensors: sgd with momentum 1 (velocity), adam and adamw 2
+  // As optimizer_state.h lays it out. Tensors: sgd with momentum 1 (velocity), adam and adamw 2
   // (first and second moment), all over the parameters in schema order without buffers.
   [[nodiscard]] StateBytes state() const;
   Status load(std::span<const std::byte> bytes);

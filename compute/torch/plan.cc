@@ -176,7 +176,7 @@ void add_blocks(Planner& planner, const ModelSpec& spec) {
   for (const std::int64_t channels : spec.channels) {
     planner.add_conv(inputs, channels);
     if (spec.kind == "cnn-batchnorm") planner.add_batch_norm(channels);
-    planner.add(LayerKind::kRelu);
+    planner.add(LayerKind::kReluPool);
     planner.add(LayerKind::kMaxPool);
     inputs = channels;
   }

@@ -16,7 +16,9 @@
 
 namespace kith::compute::torch {
 
-enum class LayerKind { kFlatten, kLinear, kConv, kBatchNorm, kRelu, kMaxPool };
+// kReluPool is a ReLU together with the max pooling of the layer after it, which then has nothing
+// left to do.
+enum class LayerKind { kFlatten, kLinear, kConv, kBatchNorm, kRelu, kReluPool, kMaxPool };
 
 struct Layer {
   LayerKind kind = LayerKind::kFlatten;

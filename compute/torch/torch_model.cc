@@ -10,7 +10,9 @@
 
 #include "base/check.h"
 #include "compute/kernels.h"
+#include "compute/optimizer.h"
 #include "compute/torch/aten.h"
+#include "compute/torch/block_cache.h"
 #include "compute/torch/device.h"
 #include "compute/torch/network.h"
 #include "compute/torch/optimizer.h"
@@ -294,6 +296,7 @@ Result<std::unique_ptr<Model>> make_torch_model(const ModelSpec& spec,
   KITH_TRY(validate(optimizer));
   KITH_ASSIGN(NetworkPlan plan, plan_network(spec));
   try {
+    use_block_cache();
     use_threads(spec.threads);
     KITH_ASSIGN(const at::Device device, choose_device(spec.device));
     return std::make_unique<TorchModel>(std::move(plan), optimizer, device, spec);
