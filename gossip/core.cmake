@@ -11,6 +11,9 @@ add_library(kith_gossip STATIC
   exchange_rounds.cc
   ledger.cc
   ledger_closed.cc
+  method.cc
+  topology.cc
+  topology_names.cc
 )
 add_library(kith::gossip ALIAS kith_gossip)
 target_link_libraries(kith_gossip PUBLIC kith::base kith::messages)

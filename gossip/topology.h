@@ -29,8 +29,8 @@ class PartnerChooser {
                                                              std::uint32_t count,
                                                              std::uint64_t round,
                                                              Random& random) const = 0;
-  // True when partner() of one round is an involution for equal views: safe for pair deltas in lock
-  // step, too.
+  // True when partner() of one round is an involution for equal views: safe even in simultaneous
+  // rounds. `random` is not: there pairs form one at a time.
   [[nodiscard]] virtual bool is_matching() const = 0;
 };
 
@@ -38,7 +38,7 @@ struct TopologyInfo {
   std::string_view name;     // configuration name
   std::string_view summary;  // one line for `kith topologies`
   std::string_view source;   // paper
-  bool matching;             // usable with pair deltas
+  bool matching;             // usable with pair deltas: pairs form as matchings or one at a time
   std::unique_ptr<PartnerChooser> (*make)();
 };
 // The one table of topologies: random, ring (edge-coloured), complete, hypercube.
