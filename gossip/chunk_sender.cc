@@ -84,6 +84,12 @@ bool ChunkSender::waiting(const ExchangeId& e, schema::Stream stream) const {
   return it->second.next < it->second.acknowledged.size();
 }
 
+bool ChunkSender::complete(const ExchangeId& e, schema::Stream stream) const {
+  const auto it = streams_.find({e, stream});
+  return it != streams_.end() &&
+         it->second.acknowledged.count_set() == it->second.acknowledged.size();
+}
+
 bool ChunkSender::handed_over(const ExchangeId& e, schema::Stream stream) const {
   const auto it = streams_.find({e, stream});
   return it == streams_.end() || it->second.first_unsent == it->second.acknowledged.size();

@@ -45,6 +45,8 @@ class ChunkSender {
   [[nodiscard]] bool paused(const ExchangeId& e, schema::Stream stream) const;
   // Something of it waits for credit.
   [[nodiscard]] bool waiting(const ExchangeId& e, schema::Stream stream) const;
+  // Every chunk has been acknowledged; false if there is no such stream.
+  [[nodiscard]] bool complete(const ExchangeId& e, schema::Stream stream) const;
   // Every chunk has left at least once: the other side may have them all.
   [[nodiscard]] bool handed_over(const ExchangeId& e, schema::Stream stream) const;
 

@@ -12,6 +12,9 @@ add_library(kith_gossip STATIC
   ledger.cc
   ledger_closed.cc
   method.cc
+  state_transfer.cc
+  state_transfer_fetch.cc
+  state_transfer_serve.cc
   topology.cc
   topology_names.cc
 )
