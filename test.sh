@@ -7,7 +7,7 @@
 #   ./test.sh --full          everything: also long simulations and faults, all sanitizers, a minute of fuzzing
 #   ./test.sh --asan          what does not touch LibTorch, under the address and undefined behaviour sanitizers
 #   ./test.sh --tsan          likewise under the thread sanitizer
-#   ./test.sh --fuzz SECONDS  every fuzz target for so long
+#   ./test.sh --fuzz SECONDS  every fuzz target, about so long in all
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -90,26 +90,16 @@ run_tsan() {
     run tsan -LE 'e2e|bench|timing|full'
 }
 
-# Each fuzz target for SECONDS, from its corpus; what it finds stays in build/fuzz/findings.
+# About so many seconds in all, shared out among the targets; each is one test.
 run_fuzz() {
-  local seconds=$1 target name findings=build/fuzz/findings
-  build fuzz
-  mkdir -p "$findings"
-  local targets=(build/fuzz/bin/*_fuzz)
-  [[ -x ${targets[0]} ]] || { say "no fuzz target was built"; failed=$((failed + 1)); return; }
-  stage "fuzzing (${#targets[@]} targets, $seconds s each)"
-  for target in "${targets[@]}"; do
-    name=$(basename "$target")
-    mkdir -p "build/fuzz/corpus/$name"
-    if "$target" -max_total_time="$seconds" -artifact_prefix="$findings/$name-" -print_final_stats=1 \
-        "build/fuzz/corpus/$name" $(ls -d "tests/fuzz/corpus/${name%_fuzz}" 2> /dev/null) > "build/fuzz/$name.log" 2>&1; then
-      passed=$((passed + 1))
-      say "$name: no finding in $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") runs"
-    else
-      failed=$((failed + 1))
-      say "$name FAILED: see build/fuzz/$name.log and $findings"
-    fi
-  done
+  stage "fuzzing"
+  tests/fuzz/run.sh "$1" build/fuzz 2>&1 | tee build/fuzz.tests.log || true
+  local clean found
+  clean=$(grep -c ' findings=0' build/fuzz.tests.log || true)
+  found=$(grep -c ' findings=[1-9]' build/fuzz.tests.log || true)
+  passed=$((passed + clean))
+  failed=$((failed + found))
+  grep -q '^fuzz: .* no findings$' build/fuzz.tests.log || [[ $found -gt 0 ]] || failed=$((failed + 1))
 }
 
 # The same seed must give the same event hash whoever compiled the simulator.
