@@ -44,10 +44,11 @@ mkdir -p build
 
 # build PRESET [TARGET...]: everything when no target is named; the compiler's output only when it fails.
 build() {
-  local preset=$1 log=build/$1.log
+  local preset=$1 log=build/$1.log targets=()
   shift
+  [[ $# == 0 ]] || targets=(--target "$@")
   stage "building ($preset)"
-  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${*:+--target "$@"}; } > "$log" 2>&1; then
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}"; } > "$log" 2>&1; then
     grep -E -A 12 'FAILED|error:|CMake Error' "$log" | head -n 60 || tail -n 40 "$log"
     say "the $preset build failed: see $log"
     exit 1
@@ -55,11 +56,12 @@ build() {
 }
 
 # run PRESET CTEST-ARGUMENT...: adds what passed and failed to the totals.
+launcher=()
 run() {
   local preset=$1 summary
   shift
   stage "running tests ($preset)"
-  ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@" | tee "build/$preset.tests.log" || true
+  "${launcher[@]}" ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@" | tee "build/$preset.tests.log" || true
   summary=$(grep -E '% tests passed, [0-9]+ tests? failed out of [0-9]+' "build/$preset.tests.log" || true)
   if [[ $summary =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then
     failed=$((failed + BASH_REMATCH[1]))
@@ -84,10 +86,10 @@ run_asan() {
 run_tsan() {
   build tsan
   # Without address randomisation: GCC 12's runtime does not know all memory layouts of newer kernels.
-  local setarch=()
-  setarch "$(uname -m)" -R true 2> /dev/null && setarch=(setarch "$(uname -m)" -R)
+  if setarch "$(uname -m)" -R true 2> /dev/null; then launcher=(setarch "$(uname -m)" -R); fi
   TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 suppressions=$PWD/tests/tsan.supp" \
     run tsan -LE 'e2e|bench|timing|full'
+  launcher=()
 }
 
 # About so many seconds in all, shared out among the targets; each is one test.
