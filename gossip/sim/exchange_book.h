@@ -54,6 +54,17 @@ class ExchangeBook {
   // How many exchanges this node proposed in this boot (= its highest sequence).
   [[nodiscard]] std::uint64_t proposed(NodeIndex node, std::uint32_t boot) const;
 
+  // Calls visit(key, record) for everything that this node ever proposed, in order.
+  template <typename Visit>
+  void each(NodeIndex node, Visit visit) const {
+    for (std::uint32_t boot = 0; boot < lives_[node].size(); ++boot) {
+      for (std::uint64_t i = 0; i < lives_[node][boot].size(); ++i) {
+        const ExchangeRecord& record = lives_[node][boot][i];
+        if (record.has(ExchangeRecord::kProposed)) visit(ExchangeKey{node, boot, i + 1}, record);
+      }
+    }
+  }
+
   struct Flight {
     ExchangeKey key;  // initiator kNobody: free
     NodeIndex responder = kNobody;

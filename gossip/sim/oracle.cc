@@ -1,6 +1,7 @@
 #include "gossip/sim/oracle.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -287,6 +288,22 @@ void Oracle::recount(std::span<const FixedPointStore* const> stores) {
                          "changed outside its own events");
     }
   }
+}
+
+std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) const {
+  std::vector<Leftover> left(gone.size());
+  for (NodeIndex initiator = 0; initiator < gone.size(); ++initiator) {
+    std::set<std::pair<NodeIndex, std::uint16_t>> open, ledger;
+    book_.each(initiator, [&](const ExchangeKey& key, const Record& record) {
+      const std::pair place(record.responder, record.fragment);
+      const bool ended = record.has(Record::kApplied) || record.has(Record::kClosed) || forgotten(key);
+      if (gone[record.responder] && !ended) open.insert(place);
+      if (gone[initiator] && record.has(Record::kCommitted)) ledger.insert(place);
+    });
+    left[initiator].open = open.size();
+    for (const auto& [responder, fragment] : ledger) ++left[responder].ledger;
+  }
+  return left;
 }
 
 void Oracle::check_settled() {

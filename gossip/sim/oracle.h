@@ -63,6 +63,12 @@ class Oracle final : public StoreWatcher {
   void check(NodeIndex node, const FixedPointStore& store);
   // All nodes at once, from nothing.
   void recount(std::span<const FixedPointStore* const> stores);
+  // What nodes that are gone for good leave behind at the others, at most: open exchanges that nobody will answer, ledger
+  // entries that nobody will collect. One per peer and fragment. [node]
+  struct Leftover {
+    std::size_t open = 0, ledger = 0;
+  };
+  [[nodiscard]] std::vector<Leftover> leftovers(const std::vector<bool>& gone) const;
   // When all is quiet: nothing flies but what a crash or a forfeit left behind.
   void check_settled();
 

@@ -165,7 +165,7 @@ void Simulator::run_until(TimePoint end, const ProgressCallback& progress) {
     if (oracle_.violation()) violated_at_ = describe_event(events_, event, delivery_);
     if (progress && events_ % kProgressEvery == 0)
       progress({to_seconds(now_.since_start), settings_.seconds, events_});
-    if (settling_ && event.kind == EventKind::kSample && at_rest()) return;
+    if (settling_ && event.kind == EventKind::kSample && all_at_rest()) return;
   }
   now_ = std::max(now_, settling_ ? now_ : end);
 }
@@ -179,6 +179,9 @@ void Simulator::settle(const ProgressCallback& progress) {
   for (const PlannedCrash& crash : plan_.crashes) {
     if (!nodes_[crash.node]->up() && !nodes_[crash.node]->gone_for_good) on_restart(crash.node);
   }
+  std::vector<bool> gone;
+  for (const auto& node : nodes_) gone.push_back(node->gone_for_good);
+  leftovers_ = oracle_.leftovers(gone);
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     nodes_[i]->trainer().freeze();
     if (!nodes_[i]->up()) continue;
@@ -187,31 +190,39 @@ void Simulator::settle(const ProgressCallback& progress) {
     drain(i);
     oracle_.check(i, nodes_[i]->store());
   }
-  const Duration bound =
-      40 * (machine_settings().retry_interval + network_.delay_max()) + 10 * kStepTime;
-  if (!at_rest()) run_until(begin + bound, progress);
+  // Questions of long suspended exchanges come every 10 s at last, reminders of the ledger every 30 s.
+  const Duration bound = std::chrono::seconds(60) + 40 * (machine_settings().retry_interval + network_.delay_max());
+  if (!all_at_rest()) run_until(begin + bound, progress);
   report_.settle_seconds = to_seconds(now_ - begin);
   if (oracle_.violation()) return;
-  if (!at_rest()) {
-    for (NodeIndex i = 0; i < nodes_.size(); ++i) {
-      if (!nodes_[i]->up()) continue;
-      const gossip::ExchangeMachine& machine = nodes_[i]->machine();
-      if (machine.open_count() + machine.ledger_entries() == 0) continue;
-      oracle_.report("liveness", "after " + std::to_string(to_seconds(bound)) +
-                                     " s without faults node " + std::to_string(i) + " still has " +
-                                     std::to_string(machine.open_count()) + " open exchanges and " +
-                                     std::to_string(machine.ledger_entries()) + " ledger entries");
-    }
-  }
+  report_restless(bound);
   oracle_.check_settled();
   if (oracle_.violation()) violated_at_ = "the end";
 }
 
-bool Simulator::at_rest() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return !node->up() ||
-           (node->machine().open_count() == 0 && node->machine().ledger_entries() == 0);
-  });
+bool Simulator::at_rest(NodeIndex node) const {
+  const SimNode& n = *nodes_[node];
+  return !n.up() || (n.machine().open_count() <= leftovers_[node].open &&
+                     n.machine().ledger_entries() <= leftovers_[node].ledger);
+}
+
+bool Simulator::all_at_rest() const {
+  for (NodeIndex i = 0; i < nodes_.size(); ++i) {
+    if (!at_rest(i)) return false;
+  }
+  return true;
+}
+
+void Simulator::report_restless(Duration bound) {
+  for (NodeIndex i = 0; i < nodes_.size(); ++i) {
+    if (at_rest(i)) continue;
+    const gossip::ExchangeMachine& machine = nodes_[i]->machine();
+    oracle_.report("liveness", std::to_string(to_seconds(bound)) + " s after the last fault node " + std::to_string(i) +
+                                   " still has " + std::to_string(machine.open_count()) + " open exchanges and " +
+                                   std::to_string(machine.ledger_entries()) + " ledger entries; nodes that are gone for "
+                                   "good explain " + std::to_string(leftovers_[i].open) + " and " +
+                                   std::to_string(leftovers_[i].ledger));
+  }
 }
 
 bool Simulator::stale(const Event& event) const {

@@ -54,7 +54,9 @@ class Simulator {
   // The loop.
   void run_until(TimePoint end, const ProgressCallback& progress);
   void settle(const ProgressCallback& progress);
-  [[nodiscard]] bool at_rest() const;
+  [[nodiscard]] bool at_rest(NodeIndex node) const;
+  [[nodiscard]] bool all_at_rest() const;
+  void report_restless(Duration bound);
   void handle(const Event& event);
   [[nodiscard]] bool stale(const Event& event) const;
   void trace(const Event& event);
@@ -101,6 +103,7 @@ class Simulator {
   TraceHash hash_;
   TimePoint now_;
   bool settling_ = false;
+  std::vector<Oracle::Leftover> leftovers_;  // while settling
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<InFlight> messages_;  // slots
   std::vector<std::uint32_t> free_slots_;
