@@ -108,7 +108,7 @@ Result<ClusterKey> ClusterKey::load(const std::string& path) {
     return fail(code, "key file " + path + ": " + errno_text() + "; `kith keygen` makes one");
   }
   KITH_TRY(check_mode(file.fd(), path));
-  char text[kHexChars + 3] = {};  // room to see that it is too long
+  char text[256] = {};  // room to see that it is too long
   const auto length = read(file.fd(), text, sizeof text - 1);
   if (length < 0) return fail("key file " + path + ": " + errno_text());
   std::string_view hex(text, static_cast<std::size_t>(length));

@@ -71,7 +71,8 @@ MeshCore::MeshCore(MeshSettings mesh_settings, const Identity& own_identity,
       retry_min(settings.probe_interval),
       retry_max(settings.probe_interval * kRetryMaxIntervals),
       context(settings.io_threads, static_cast<int>(settings.links_max) * 3 + 64),
-      random(std::move(randomness)) {}
+      random(std::move(randomness)),
+      guard(2 * static_cast<std::uint64_t>(settings.send_hwm) * settings.message_bytes_max) {}
 
 void MeshCore::bind_link(const LinkKey& key, PeerUp up) {
   up.first = links.bind(key, up.id);

@@ -9,6 +9,7 @@
 
 #include "node/mesh.h"
 #include "node/mesh_frames.h"
+#include "node/mesh_guard.h"
 #include "node/mesh_links.h"
 #include "node/mesh_socket.h"
 
@@ -31,6 +32,7 @@ struct MeshCore {
 
   Random random;
   LinkTable links;
+  FloodGuard guard;
   MeshCounters counters;
   std::vector<MeshEvent> events;
 

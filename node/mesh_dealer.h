@@ -27,6 +27,7 @@ struct MeshDialler::Dealer {
   ZmqSocket socket;
   ConnectionMonitor monitor;
   State state = State::kConnecting;
+  int fd = -1;  // of the TCP connection, while there is one
   schema::Nonce nonce{};
   TimePoint next_try;
   Duration backoff;

@@ -153,6 +153,7 @@ void MeshDialler::close_unused() {
 void MeshDialler::close(const std::string& endpoint) {
   const auto it = dealers_.find(endpoint);
   unlink(*it->second);
+  core_.guard.closed(it->second->fd);
   order_.erase(std::find(order_.begin(), order_.end(), it->second.get()));
   dealers_.erase(it);
   ++generation_;
@@ -232,6 +233,7 @@ bool MeshDialler::drain(std::size_t index) {
   for (int i = 0; i < MeshCore::kBatchMessages; ++i) {
     const auto result = receive_message(dealer.socket.get(), false, incoming);
     if (result == ReceiveResult::kNothing) return false;
+    core_.guard.delivered(dealer.fd);
     if (result == ReceiveResult::kMalformed)
       core_.count_malformed();
     else
@@ -243,7 +245,11 @@ bool MeshDialler::drain(std::size_t index) {
 
 void MeshDialler::on_connection(Dealer& dealer, const ConnectionEvent& event) {
   if (event.kind == ConnectionEvent::Kind::kRefused) dealer.trouble = event.why;
-  if (event.kind == ConnectionEvent::Kind::kLost) {
+  if (event.kind == ConnectionEvent::Kind::kMade) {
+    dealer.fd = event.fd;
+    core_.guard.opened(event.fd);
+  } else if (event.kind == ConnectionEvent::Kind::kLost) {
+    core_.guard.closed(event.fd);
     unlink(dealer);
     dealer.state = Dealer::State::kConnecting;
     dirty_ = true;

@@ -81,14 +81,20 @@ Status MeshListener::bind(bool insecure) {
 void MeshListener::drain_monitor() {
   ConnectionEvent event;
   while (bound() && monitor_.next(event)) {
-    if (event.kind == ConnectionEvent::Kind::kAccepted) live_fds_.insert(event.fd);
+    if (event.kind == ConnectionEvent::Kind::kMade) made(event.fd);
     if (event.kind == ConnectionEvent::Kind::kRefused) ++core_.counters.connections_refused;
     if (event.kind == ConnectionEvent::Kind::kLost) lost(event.fd);
   }
 }
 
+void MeshListener::made(int fd) {
+  live_fds_.insert(fd);
+  core_.guard.opened(fd);
+}
+
 void MeshListener::lost(int fd) {
   live_fds_.erase(fd);
+  core_.guard.closed(fd);
   const auto it = route_of_fd_.find(fd);
   if (it == route_of_fd_.end()) return;
   core_.unbind_link(LinkKey::of_route(it->second));
@@ -100,6 +106,7 @@ bool MeshListener::drain() {
   for (int i = 0; i < MeshCore::kBatchMessages; ++i) {
     const auto result = receive_message(router_.get(), true, incoming);
     if (result == ReceiveResult::kNothing) return false;
+    core_.guard.delivered(incoming.fd);
     if (result == ReceiveResult::kMalformed)
       core_.count_malformed();
     else

@@ -43,6 +43,7 @@ class MeshListener {
   void welcome(const Incoming& incoming, const schema::Hello& hello);
   void refuse(const std::string& routing_id, schema::RejectCode code, std::string detail);
   void hint(const std::string& routing_id);
+  void made(int fd);
   void lost(int fd);
 
   MeshCore& core_;

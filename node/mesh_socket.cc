@@ -117,7 +117,7 @@ void apply_dialler_options(const ZmqSocket& socket, const SocketSettings& settin
 Result<ConnectionMonitor> ConnectionMonitor::attach(const ZmqContext& context,
                                                     const ZmqSocket& socket,
                                                     const std::string& name) {
-  constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+  constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                           ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
@@ -148,7 +148,8 @@ bool ConnectionMonitor::next(ConnectionEvent& event) const {
   std::memcpy(&value, head + sizeof number, sizeof value);
   event = {};
   event.fd = static_cast<int>(value);
-  if (number == ZMQ_EVENT_ACCEPTED) event.kind = ConnectionEvent::Kind::kAccepted;
+  if (number == ZMQ_EVENT_ACCEPTED || number == ZMQ_EVENT_CONNECTED)
+    event.kind = ConnectionEvent::Kind::kMade;
   if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) event.kind = ConnectionEvent::Kind::kReady;
   if (number == ZMQ_EVENT_DISCONNECTED) event.kind = ConnectionEvent::Kind::kLost;
   const bool refused = number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ||

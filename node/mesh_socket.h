@@ -77,8 +77,8 @@ void apply_dialler_options(const ZmqSocket& socket, const SocketSettings& settin
 
 // What libzmq's I/O threads say about the connections of one socket.
 struct ConnectionEvent {
-  enum class Kind { kAccepted, kReady, kLost, kRefused, kOther } kind = Kind::kOther;
-  int fd = -1;      // kAccepted, kLost: of the TCP connection
+  enum class Kind { kMade, kReady, kLost, kRefused, kOther } kind = Kind::kOther;
+  int fd = -1;      // kMade, kLost: of the TCP connection
   std::string why;  // kRefused
 };
 class ConnectionMonitor {
