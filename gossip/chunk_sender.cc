@@ -81,7 +81,8 @@ bool ChunkSender::paused(const ExchangeId& e, schema::Stream stream) const {
 bool ChunkSender::waiting(const ExchangeId& e, schema::Stream stream) const {
   const auto it = streams_.find({e, stream});
   if (it == streams_.end() || it->second.paused) return false;
-  return it->second.next < it->second.acknowledged.size();
+  return it->second.next < it->second.acknowledged.size() &&
+         it->second.under_way.count_set() == 0;
 }
 
 bool ChunkSender::complete(const ExchangeId& e, schema::Stream stream) const {

@@ -43,7 +43,7 @@ class ChunkSender {
 
   [[nodiscard]] bool has(const ExchangeId& e, schema::Stream stream) const;
   [[nodiscard]] bool paused(const ExchangeId& e, schema::Stream stream) const;
-  // Something of it waits for credit.
+  // It has chunks to send, none under way, and so waits for credit that other streams hold.
   [[nodiscard]] bool waiting(const ExchangeId& e, schema::Stream stream) const;
   // Every chunk has been acknowledged; false if there is no such stream.
   [[nodiscard]] bool complete(const ExchangeId& e, schema::Stream stream) const;
