@@ -1,0 +1,106 @@
+#include "node/checkpointer.h"
+
+#include <utility>
+
+namespace kith::node {
+
+Checkpointer::Checkpointer(CheckpointStore& store, const compute::ModelSchema& schema,
+                           compute::Replica& replica, compute::Trainer& trainer,
+                           ExchangeLoop* exchange, const Clock& clock, LogSink& log)
+    : store_(store),
+      schema_(schema),
+      replica_(replica),
+      trainer_(trainer),
+      exchange_(exchange),
+      clock_(clock),
+      log_(log),
+      thread_([this] { run(); }) {}
+
+Checkpointer::~Checkpointer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
+
+bool Checkpointer::request(CheckpointFacts facts,
+                           std::function<void(const Result<std::string>&)> done) {
+  if (busy_.exchange(true)) return false;
+  Job job;
+  job.facts = std::move(facts);
+  job.done = std::move(done);
+  if (exchange_ == nullptr) {
+    cut(std::move(job));
+    return true;
+  }
+  exchange_->pause_exchanges([this, job = std::move(job)](gossip::LedgerImage ledger) mutable {
+    job.ledger = std::move(ledger);
+    cut(std::move(job));
+  });
+  return true;
+}
+
+void Checkpointer::cut(Job job) {
+  auto shared =
+      std::make_shared<Job>(std::move(job));  // std::function wants copies; there is one job
+  trainer_.cut([this, shared](compute::TrainerImage image) {
+    shared->image = std::move(image);
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = std::move(*shared);
+    }
+    ready_.notify_one();
+  });
+}
+
+void Checkpointer::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [this] { return job_.has_value() || stopping_; });
+    if (!job_) return;
+    Job job = std::move(*job_);
+    job_.reset();
+    lock.unlock();
+    write(std::move(job));
+    lock.lock();
+  }
+}
+
+void Checkpointer::write(Job job) {
+  const auto after_read = [this] {
+    replica_.thaw();
+    if (exchange_ != nullptr) exchange_->resume_exchanges();
+  };
+  const Result<std::string> path =
+      store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
+  {
+    const std::lock_guard lock(mutex_);
+    if (path) {
+      ++stats_.written;
+      stats_.last_step = job.image.step;
+      stats_.last_success_wall_seconds = clock_.wall_seconds();
+      stats_.last_error.clear();
+    } else {
+      ++stats_.failed;
+      stats_.last_error = path.error().message;
+    }
+  }
+  if (path)
+    log_.log(LogLevel::kInfo, "checkpoint", "written",
+             {{"step", std::to_string(job.image.step)}, {"path", *path}});
+  else
+    log_.log(LogLevel::kError, "checkpoint",
+             "not written; training goes on, the older files are intact",
+             {{"error", path.error().message}});
+  busy_ = false;
+  if (job.done) job.done(path);
+}
+
+CheckpointStats Checkpointer::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace kith::node

@@ -1,0 +1,252 @@
+// ControlLoop at the end of a run: converge, declare or fetch, write, linger.
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "node/control_loop.h"
+
+namespace kith::node {
+
+using gossip::FinishPhase;
+using gossip::ItemKey;
+using schema::MemberState;
+using schema::RunState;
+
+namespace {
+
+Hash256 final_hash(const schema::Final& final) {
+  return Hasher()
+      .add(std::string_view("kith final"))
+      .add(std::as_bytes(std::span(final.declarer.bytes)))
+      .add(std::as_bytes(std::span(final.run_digest.bytes)))
+      .add(std::as_bytes(std::span(final.root.bytes)))
+      .add(final.progress)
+      .finish();
+}
+
+}  // namespace
+
+void ControlLoop::begin_finish() {
+  say(LogLevel::kInfo, "the run's length is reached",
+      {{"progress", std::to_string(progress_.samples())}, {"epoch", std::to_string(progress_.epoch())}});
+  finish_.begin(now());
+  enter(RunState::kFinishing);
+  if (parts_.composition.finish == gossip::Finish::kNone) write_own_final();
+}
+
+std::vector<gossip::FinishMachine::Peer> ControlLoop::finish_peers() const {
+  std::vector<gossip::FinishMachine::Peer> peers;
+  for (const auto& [id, member] : membership_.members()) {
+    const auto& r = member.record;
+    const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
+    peers.push_back({id, r.run_state, r.converged, live});
+  }
+  return peers;
+}
+
+void ControlLoop::advance_finish() {
+  if (parts_.composition.finish == gossip::Finish::kNone) {
+    if (state_ == RunState::kComplete) enter(RunState::kLeaving);
+    return;
+  }
+  if (parts_.donor != nullptr && parts_.donor->last_given() > finish_.began()) finish_.served(parts_.donor->last_given());
+  finish_.update(now(), finish_peers());
+  switch (finish_.phase()) {
+    case FinishPhase::kDeclaring:
+      if (!settling_) declare();
+      break;
+    case FinishPhase::kFetching:
+      if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) fetch_final_manifest();
+      break;
+    case FinishPhase::kOver:
+      enter(RunState::kLeaving);
+      break;
+    default:
+      break;
+  }
+}
+
+// Exchanges rest, everything pending is merged, nothing moves any more: then `then` with the integer buffers.
+void ControlLoop::settle(std::function<void(std::vector<std::int64_t>)> then) {
+  settling_ = true;
+  auto shared = std::make_shared<std::function<void(std::vector<std::int64_t>)>>(std::move(then));
+  const auto cut = [this, shared] {
+    parts_.trainer->cut([this, shared](compute::TrainerImage image) {
+      parts_.replica->thaw();  // nobody trains and nobody exchanges: the values stay as they are
+      post([this, shared, integers = std::move(image.integers)]() mutable {
+        settling_ = false;
+        (*shared)(std::move(integers));
+      });
+    });
+  };
+  if (parts_.exchange == nullptr) return cut();
+  parts_.exchange->set_active(false);
+  parts_.exchange->set_rounds_every(Duration{0});
+  parts_.exchange->abandon_open();
+  parts_.exchange->pause_exchanges([cut](gossip::LedgerImage) { cut(); });
+  parts_.exchange->resume_exchanges();  // inactive: it only answers that it is
+}
+
+FinalFacts ControlLoop::final_facts(double accuracy) const {
+  FinalFacts facts;
+  facts.run_id = parts_.config->run.id;
+  facts.model_json = parts_.model_json;
+  facts.version = KITH_VERSION;
+  facts.progress = progress_.samples();
+  facts.epoch = progress_.epoch();
+  facts.data_mean = parts_.data->mean;
+  facts.data_std = parts_.data->std;
+  facts.accuracy = accuracy;
+  facts.classes = parts_.data->classes;
+  return facts;
+}
+
+void ControlLoop::declare() {
+  say(LogLevel::kInfo, "the members agree: declaring the final state");
+  settle([this](std::vector<std::int64_t> integers) { declare_with(std::move(integers)); });
+}
+
+void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
+  settling_ = true;
+  after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
+    settling_ = false;
+    if (finish_.phase() != FinishPhase::kDeclaring) return;  // a lower declarer's came first
+    const FinalFacts facts = final_facts(result.accuracy);
+    manifest_ = manifest_of(*parts_.replica, integers, facts);
+    const std::vector<std::byte> bytes = manifest_->encode();
+    schema::Final final;
+    final.declarer = self_;
+    final.run_digest = run_digest(parts_.config->cluster.name, parts_.config->run.id);
+    final.root = hash_bytes(bytes);
+    final.progress = progress_.samples();
+    final.signature = parts_.identity->sign(final_hash(final));
+    if (parts_.donor != nullptr) parts_.donor->set_final(Slice::copy_of(bytes), integers);
+    const StateAssembly state(*parts_.replica, integers);
+    finish_.declared(now(), final);
+    complete(facts, state.values(), state.integers());
+  };
+  parts_.trainer->evaluate();
+}
+
+void ControlLoop::accept_final(const schema::Final& final) {
+  if (parts_.composition.finish == gossip::Finish::kNone || state_ == RunState::kLeaving) return;
+  if (final.run_digest != run_digest(parts_.config->cluster.name, parts_.config->run.id)) return;
+  if (finish_.final() && finish_.final()->root == final.root) return;
+  if (!verify(final.declarer, final_hash(final), final.signature)) {
+    say(LogLevel::kWarn, "a FINAL with a wrong signature was dropped", {{"declarer", final.declarer.short_hex()}});
+    return;
+  }
+  if (!finish_.on_final(now(), final)) return;
+  say(LogLevel::kInfo, "final state declared", {{"declarer", final.declarer.short_hex()}});
+  if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
+  fetching_ = Fetching::kNothing;
+  assembly_.reset();
+  synced_ = true;
+  enter(RunState::kFinishing);
+  settle([this](std::vector<std::int64_t> integers) {
+    assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::move(integers));
+    retry_fetch_at_ = now();
+  });
+}
+
+// From the declarer, or from whoever has it.
+void ControlLoop::fetch_final_manifest() {
+  std::vector<NodeId> givers;
+  for (const auto& [id, member] : membership_.members()) {
+    const auto& r = member.record;
+    const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
+    const auto failed = donors_failed_.find(id);
+    const bool has_it = r.run_state == RunState::kComplete || id == finish_.final()->declarer;
+    if (live && has_it && (failed == donors_failed_.end() || now() >= failed->second)) givers.push_back(id);
+  }
+  if (givers.empty()) {
+    retry_fetch_at_ = now() + preset_.probe_interval;
+    return;
+  }
+  donor_ = givers[random_.below(givers.size())];
+  if (!assembly_) {
+    // A failed try threw it away; the replica still rests.
+    settle([this](std::vector<std::int64_t> integers) {
+      assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::move(integers));
+    });
+    return;
+  }
+  const ItemKey key{schema::StateItem::kManifest, 0, true};
+  fetching_ = Fetching::kFinalManifest;
+  parts_.exchange->fetch(donor_, {key}, {{key, finish_.final()->root}});
+}
+
+void ControlLoop::on_manifest(const Slice& bytes) {
+  auto manifest = Manifest::decode(bytes.bytes(), parts_.replica->fragment_count());
+  if (!manifest) {
+    say(LogLevel::kError, "the declared final state has a manifest that makes no sense",
+        {{"why", manifest.error().message}});
+    donors_failed_[donor_] = now() + std::chrono::seconds(2);
+    return;
+  }
+  manifest_ = std::move(*manifest);
+  if (parts_.donor != nullptr) manifest_bytes_ = bytes;
+  const auto wanted = assembly_->differing(*manifest_);
+  std::vector<ItemKey> keys;
+  for (const auto& [key, hash] : wanted) keys.push_back(key);
+  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(keys.size())}});
+  // The end of the manifest's own fetch is still to be reported: start the next one after it.
+  post([this, keys = std::move(keys), wanted]() mutable {
+    if (finish_.phase() != FinishPhase::kFetching || !assembly_) return;
+    fetching_ = Fetching::kFinalItems;
+    if (keys.empty()) return on_fetch_end({donor_, {}});
+    parts_.exchange->fetch(donor_, std::move(keys), wanted);
+  });
+}
+
+void ControlLoop::adopt_final() {
+  const auto facts = facts_from_json(manifest_->facts_json);
+  if (!facts) {
+    say(LogLevel::kError, "the declared final state's facts make no sense", {{"why", facts.error().message}});
+    exit_code_ = exit_code(ErrorCode::kFailed);
+    return;
+  }
+  fetching_ = Fetching::kFinalItems;  // until the trainer has it
+  auto values = std::make_shared<std::vector<float>>(assembly_->values());
+  auto integers = std::make_shared<std::vector<std::int64_t>>(assembly_->integers());
+  parts_.trainer->adopt(assembly_->take(false), [this, facts = *facts, values, integers] {
+    post([this, facts, values, integers] {
+      fetching_ = Fetching::kNothing;
+      assembly_.reset();
+      if (finish_.phase() != FinishPhase::kFetching) return;
+      parts_.donor->set_final(manifest_bytes_, *integers);
+      finish_.completed(now());
+      complete(facts, *values, *integers);
+    });
+  });
+}
+
+void ControlLoop::write_own_final() {
+  settle([this](std::vector<std::int64_t> integers) {
+    settling_ = true;
+    after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
+      settling_ = false;
+      const StateAssembly state(*parts_.replica, integers);
+      complete(final_facts(result.accuracy), state.values(), state.integers());
+    };
+    parts_.trainer->evaluate();
+  });
+}
+
+void ControlLoop::complete(const FinalFacts& facts, const std::vector<float>& values,
+                           const std::vector<std::int64_t>& integers) {
+  const std::string path = parts_.config->node.data_dir + "/model.safetensors";
+  if (const Status written = write_final_model(path, *parts_.schema, values, integers, facts); !written) {
+    trouble_ = written.error().message;
+    say(LogLevel::kError, "the final model could not be written", {{"error", trouble_}});
+    exit_code_ = exit_code(ErrorCode::kFailed);
+    return;
+  }
+  final_written_ = true;
+  final_accuracy_ = facts.accuracy;
+  say(LogLevel::kInfo, "final model written",
+      {{"path", path}, {"accuracy", std::to_string(facts.accuracy)}, {"progress", std::to_string(facts.progress)}});
+  enter(RunState::kComplete);
+}
+
+}  // namespace kith::node

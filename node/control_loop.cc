@@ -1,0 +1,460 @@
+// The loop itself: what comes in, heartbeats, records, status. The state machine is in control_state.cc, the end of a
+// run in control_finish.cc.
+#include "node/control_loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "node/address.h"
+
+namespace kith::node {
+
+using schema::MemberState;
+using schema::RunState;
+
+namespace {
+
+constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(100);
+constexpr Duration kDialPatience = std::chrono::seconds(2);  // the lower id dials; the other waits so long
+constexpr Duration kOwnPause = std::chrono::seconds(2);      // the loop did not run for so long: we were stopped
+constexpr std::size_t kRecentRounds = 16;
+
+gossip::MembershipSettings membership_settings(const Preset& preset) {
+  gossip::MembershipSettings settings;
+  settings.probe_interval = preset.probe_interval;
+  return settings;
+}
+
+JoinSettings join_settings(const ControlParts& parts) {
+  const Config& config = *parts.config;
+  JoinSettings settings;
+  if (parts.control != nullptr) settings.seeds = config.cluster.join;
+  const std::string bound = parts.control != nullptr ? parts.control->bound_address() : "";
+  settings.own_address_among_seeds = std::any_of(
+      settings.seeds.begin(), settings.seeds.end(),
+      [&](const std::string& seed) { return seed == bound || seed == config.node.listen || seed == config.node.advertise; });
+  settings.bootstrap = config.bootstrap;
+  settings.grace = config.cluster.preset.grace;
+  settings.join_timeout = config.join_timeout;
+  return settings;
+}
+
+gossip::FinishSettings finish_settings(const ControlParts& parts) {
+  gossip::FinishSettings settings;
+  settings.self = parts.identity->id();
+  settings.fragments = parts.replica->fragment_count();
+  // Four times the silence after which a member is dead: time to fetch again from somebody else.
+  settings.linger_max = parts.config->cluster.preset.probe_interval * 100;
+  return settings;
+}
+
+// What others should dial: `advertise` (host or host:port) over the bound address.
+std::string advertised(const std::string& advertise, const std::string& bound) {
+  if (advertise.empty() || bound.empty()) return bound;
+  if (const auto given = parse_mesh_address(advertise)) return advertise;
+  const auto colon = bound.rfind(':');
+  return advertise + bound.substr(colon);
+}
+
+// The bulk plane is advertised under the same host as the control plane, with its own port.
+std::string advertised_bulk(const std::string& control, const std::string& bulk) {
+  if (control.empty() || bulk.empty()) return bulk;
+  return control.substr(0, control.rfind(':')) + bulk.substr(bulk.rfind(':'));
+}
+
+template <typename T>
+void keep_recent(std::deque<T>& values, T value) {
+  values.push_back(value);
+  if (values.size() > kRecentRounds) values.pop_front();
+}
+
+double median(std::deque<double> values) {
+  if (values.empty()) return -1.0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::ExchangeEvent&)> observe_exchange)
+    : parts_(std::move(parts)),
+      observe_exchange_(std::move(observe_exchange)),
+      preset_(parts_.config->cluster.preset),
+      self_(parts_.identity->id()),
+      random_(parts_.seed),
+      membership_(membership_settings(preset_), self_, parts_.clock->now()),
+      progress_(parts_.length),
+      finish_(finish_settings(parts_)),
+      join_(join_settings(parts_), parts_.clock->now()),
+      last_turn_(now()),
+      waiting_since_(now()),
+      next_waiting_word_(now() + std::chrono::seconds(2)) {
+  next_checkpoint_ = now() + from_seconds(parts_.config->checkpoint.every_seconds);
+  record_.id = self_;
+  record_.incarnation = parts_.incarnation;
+  record_.name = parts_.config->node.name;
+  if (parts_.control != nullptr) {
+    record_.control_address = advertised(parts_.config->node.advertise, parts_.control->bound_address());
+    record_.bulk_address = advertised_bulk(record_.control_address, parts_.bulk_address);
+  }
+  record_.http_address = parts_.http_address;
+  record_.data_fingerprint = parts_.data->fingerprint;
+  record_.data_samples = parts_.data->whole_count;
+  record_.shard_samples = parts_.data->train.count;
+  record_.shard_index = parts_.data->shard_index;
+  record_.shard_count = parts_.data->shard_count;
+  record_.version_text = KITH_VERSION;
+  if (parts_.restored) {
+    for (const auto& [hex, samples] : parts_.restored->others_samples) {
+      const auto id = NodeId::from_hex(hex);
+      const auto steps = parts_.restored->others_steps.find(hex);
+      if (id) progress_.note(*id, samples, steps == parts_.restored->others_steps.end() ? 0 : steps->second);
+    }
+    synced_ = false;  // decided when the others' progress is known
+  }
+  refresh_record();
+}
+
+ControlLoop::~ControlLoop() = default;
+
+void ControlLoop::say(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+  parts_.log->log(level, "node", message, fields);
+}
+
+void ControlLoop::wake() { wake_.ring(); }
+
+void ControlLoop::post(std::function<void()> command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wake_.ring();
+}
+
+void ControlLoop::request_leave() {
+  leave_requested_ = true;
+  wake_.ring();
+}
+
+void ControlLoop::checkpoint_now(std::function<void(const Result<std::string>&)> done) {
+  post([this, done = std::move(done)]() mutable {
+    // The writer's answer comes on its own thread.
+    write_checkpoint([this, done = std::move(done)](const Result<std::string>& result) {
+      post([done, result] { done(result); });
+    });
+  });
+}
+
+void ControlLoop::join(const std::string& address) {
+  post([this, address] {
+    if (parts_.control != nullptr) parts_.control->dial(address);
+  });
+}
+
+void ControlLoop::on_evaluated(const compute::EvalResult& result) {
+  post([this, result] {
+    if (std::isfinite(result.accuracy))
+      say(LogLevel::kInfo, "evaluated",
+          {{"accuracy", std::to_string(result.accuracy)}, {"loss", std::to_string(result.loss)}});
+    if (after_evaluation_) std::exchange(after_evaluation_, nullptr)(result);
+  });
+}
+
+void ControlLoop::on_nonfinite(const std::string& what) {
+  post([this, what] {
+    unhealthy_ = true;
+    trouble_ = what;
+    say(LogLevel::kError, "training became non-finite: nothing is published or proposed until a sound state is taken",
+        {{"what", what}});
+    if (parts_.exchange != nullptr) parts_.exchange->set_active(false);
+    begin_adoption("own state is not finite");
+  });
+}
+
+int ControlLoop::run() {
+  say(LogLevel::kInfo, "up", {{"members_needed", std::to_string(parts_.config->run.start_members)}});
+  if (parts_.control != nullptr)
+    for (const std::string& seed : parts_.config->cluster.join) parts_.control->dial(seed);
+  while (!exit_code_) {
+    turn();
+    if (exit_code_) break;
+    std::vector<MeshEvent> events;
+    if (parts_.control != nullptr)
+      events = parts_.control->poll(deadline(), wake_.fd());
+    else
+      wake_.wait(deadline() - now());
+    wake_.clear();
+    for (MeshEvent& event : events) handle(event);
+  }
+  parts_.trainer->stop();
+  return *exit_code_;
+}
+
+TimePoint ControlLoop::deadline() const {
+  return std::min({now() + kLookAtLeastEvery, membership_.next_deadline(), join_.next_deadline()});
+}
+
+void ControlLoop::turn() {
+  const TimePoint at = now();
+  if (at - last_turn_ > kOwnPause) {
+    say(LogLevel::kWarn, "this process did not run for a while: no member is blamed for that silence",
+        {{"seconds", std::to_string(to_seconds(at - last_turn_))}});
+    membership_.on_own_pause(at);
+  }
+  last_turn_ = at;
+  std::vector<std::function<void()>> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (auto& command : commands) command();
+  if (leave_requested_ && state_ != RunState::kLeaving) enter(RunState::kLeaving);
+  handle_happenings();
+  membership_.tick(at);
+  join_.tick(at);
+  const compute::TrainerStats stats = parts_.trainer->stats();
+  progress_.note(self_, stats.samples, stats.steps);
+  parts_.others_samples->store(progress_.samples() - std::min(progress_.samples(), stats.samples));
+  parts_.length_samples->store(progress_.length_samples());
+  advance();
+  report_members();
+  refresh_peers();
+  dial_members();
+  if (membership_.probe_due(at)) beat();
+  publish_status();
+}
+
+void ControlLoop::handle(MeshEvent& event) {
+  if (auto* received = std::get_if<Received>(&event)) {
+    handle_message(received->from, received->message);
+  } else if (const auto* up = std::get_if<PeerUp>(&event)) {
+    on_peer_up(*up);
+  } else if (const auto* refused = std::get_if<Refused>(&event)) {
+    if (refused->reject.code == schema::RejectCode::kNotReady) return;
+    const bool self = refused->reject.code == schema::RejectCode::kSelf;
+    if (self) parts_.control->undial(refused->address);
+    say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member",
+        {{"address", refused->address}, {"reason", refused->reject.detail}});
+    join_.on_refused(refused->address, refused->reject);
+  } else if (const auto* failed = std::get_if<DialFailed>(&event)) {
+    join_.on_unreachable(failed->address, failed->why);
+  }
+}
+
+void ControlLoop::on_peer_up(const PeerUp& up) {
+  if (up.welcome) {
+    if (const auto difference = parts_.policy->judge_welcome(*up.welcome)) {
+      say(LogLevel::kWarn, "a member's run differs from ours", {{"peer", up.id.short_hex()}, {"what", *difference}});
+      return;
+    }
+    consider_lag(up.id, up.welcome->progress);
+    note_record(up.welcome->record, true);
+    for (const auto& record : up.welcome->records) note_record(record, false);
+  }
+  if (up.hello) note_record(up.hello->record, true);
+  join_.on_peer(now());
+}
+
+// A record from the network: verified only when it is news.
+void ControlLoop::note_record(const schema::MemberRecord& record, bool direct) {
+  if (record.id == self_) return;
+  if (membership_.is_news(record)) {
+    if (!verify_record(record)) {
+      say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", record.id.short_hex()}});
+      return;
+    }
+    note_progress_of(record);
+  }
+  membership_.on_record(now(), record, direct);
+}
+
+void ControlLoop::note_progress_of(const schema::MemberRecord& record) {
+  progress_.note(record.id, record.samples, record.step);
+  progress_.note_data(record);
+}
+
+void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {
+  if (const auto* heartbeat = std::get_if<schema::Heartbeat>(&message)) {
+    if (heartbeat->record.id != from) return;
+    consider_lag(from, heartbeat->progress);
+    note_record(heartbeat->record, true);
+    membership_.on_heartbeat(now(), from, *heartbeat);
+    for (const auto& record : heartbeat->records) note_record(record, false);
+  } else if (const auto* leave = std::get_if<schema::Leave>(&message)) {
+    if (leave->record.id != from) return;
+    note_record(leave->record, true);
+    membership_.on_leave(now(), from);
+  } else if (const auto* final = std::get_if<schema::Final>(&message)) {
+    accept_final(*final);
+  }
+}
+
+void ControlLoop::handle_happenings() {
+  if (parts_.exchange == nullptr) return;
+  for (Happening& happening : parts_.exchange->take_happenings()) {
+    if (auto* event = std::get_if<gossip::ExchangeEvent>(&happening))
+      on_exchange(*event);
+    else if (auto* fetched = std::get_if<gossip::StateTransfer::Fetched>(&happening))
+      on_fetched(*fetched);
+    else if (const auto* end = std::get_if<FetchEnded>(&happening))
+      on_fetch_end(*end);
+  }
+}
+
+void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
+  using Kind = gossip::ExchangeEvent::Kind;
+  observe_exchange_(event);
+  const auto reason = std::min<std::size_t>(static_cast<std::size_t>(event.reason), refused_.size() - 1);
+  if (event.kind == Kind::kCompletedInitiator || event.kind == Kind::kCompletedResponder) {
+    last_exchange_wall_[event.peer] = parts_.clock->wall_seconds();
+    const double relative =
+        event.distance_squared == 0.0 ? 0.0 : std::sqrt(event.distance_squared / std::max(event.norm_squared, 1e-300));
+    finish_.on_distance(event.fragment, relative);
+    round_distance_sq_ += event.distance_squared;
+    round_norm_sq_ += event.norm_squared;
+    if (++round_fragments_ >= parts_.replica->fragment_count()) {
+      keep_recent(distances_absolute_, std::sqrt(round_distance_sq_));
+      keep_recent(distances_relative_, std::sqrt(round_distance_sq_ / std::max(round_norm_sq_, 1e-300)));
+      round_distance_sq_ = round_norm_sq_ = 0.0;
+      round_fragments_ = 0;
+    }
+    if (event.kind == Kind::kCompletedInitiator)
+      keep_recent(staleness_, static_cast<double>(event.staleness_steps));
+  } else if (event.kind == Kind::kRefused && !event.busy) {
+    ++refused_[reason];
+  } else if (event.kind == Kind::kRefusedOther) {
+    if (event.busy)
+      ++refused_others_busy_;
+    else
+      ++refused_others_[reason];
+  } else if (event.kind == Kind::kForfeited) {
+    say(LogLevel::kWarn, "a delta that its initiator never collected was given up", {{"peer", event.peer.short_hex()}});
+  } else if (event.kind == Kind::kLagging && state_ == RunState::kTraining) {
+    begin_adoption("progress too far behind that of a member");
+  }
+}
+
+void ControlLoop::refresh_record() {
+  const compute::TrainerStats stats = parts_.trainer->stats();
+  ++record_.version;
+  record_.run_state = state_;
+  record_.converged = finish_.converged();
+  record_.step = stats.steps;
+  record_.samples = stats.samples;
+  record_.loss = stats.loss;
+  record_.accuracy = final_accuracy_ >= 0 ? final_accuracy_ : stats.eval_accuracy;
+  record_.learning_rate = stats.learning_rate;
+  record_.steps_per_second = stats.steps_per_second;
+  sign_record(*parts_.identity, record_);
+  progress_.note_data(record_);
+  if (parts_.policy == nullptr) return;
+  parts_.policy->set_record(record_);
+  std::vector<schema::MemberRecord> others;
+  for (const auto& [id, member] : membership_.members()) others.push_back(member.record);
+  // Those that can be dialled first: a WELCOME has room for few.
+  std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.state < b.state; });
+  parts_.policy->set_members(std::move(others), progress_.samples());
+}
+
+void ControlLoop::beat() {
+  refresh_record();
+  if (parts_.control == nullptr) return;
+  for (const auto& [id, member] : membership_.members()) {
+    if (!parts_.control->linked(id)) continue;
+    parts_.control->send(id, membership_.heartbeat_for(now(), id, record_, progress_.samples()));
+    const auto& final = finish_.final();
+    if (final && finish_.phase() == gossip::FinishPhase::kComplete && member.record.run_state != RunState::kComplete)
+      parts_.control->send(id, *final);
+  }
+  if (parts_.donor != nullptr) parts_.donor->set_progress(progress_.samples());
+  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step);
+}
+
+// Who may be averaged with, and who only linked to.
+void ControlLoop::refresh_peers() {
+  if (parts_.exchange == nullptr) return;
+  std::vector<BulkPeer> peers;
+  for (const auto& [id, member] : membership_.members()) {
+    const auto& r = member.record;
+    if (r.state != MemberState::kAlive && r.state != MemberState::kSuspect) continue;
+    const bool trains = r.run_state == RunState::kTraining || r.run_state == RunState::kFinishing;
+    peers.push_back({id, r.incarnation, r.bulk_address, trains && r.state == MemberState::kAlive});
+  }
+  if (peers == bulk_peers_) return;
+  bulk_peers_ = peers;
+  parts_.exchange->set_peers(std::move(peers));
+}
+
+void ControlLoop::dial_members() {
+  if (parts_.control == nullptr) return;
+  const TimePoint at = now();
+  for (const auto& [id, member] : membership_.members()) {
+    auto& dialled = dialled_[id];
+    const auto& r = member.record;
+    if (r.state == MemberState::kLeft || (!dialled.empty() && dialled != r.control_address)) {
+      if (!dialled.empty()) parts_.control->undial(dialled);
+      dialled.clear();
+      dial_after_.erase(id);
+      if (r.state == MemberState::kLeft) continue;
+    }
+    if (!dialled.empty() || parts_.control->linked(id)) {
+      dial_after_.erase(id);
+      continue;
+    }
+    const auto [it, fresh] = dial_after_.try_emplace(id, self_ < id ? at : at + kDialPatience);
+    if (at < it->second) continue;
+    dialled = r.control_address;
+    parts_.control->dial(dialled);
+    dial_after_.erase(it);
+  }
+}
+
+void ControlLoop::report_members() {
+  using Kind = gossip::MemberEvent::Kind;
+  for (const gossip::MemberEvent& event : membership_.take_events()) {
+    const char* what = event.kind == Kind::kJoined     ? "member joined"
+                       : event.kind == Kind::kAlive    ? "member alive again"
+                       : event.kind == Kind::kSuspect  ? "member silent: suspect"
+                       : event.kind == Kind::kDead     ? "member dead"
+                       : event.kind == Kind::kLeft     ? "member left"
+                                                       : "member returned";
+    say(event.kind == Kind::kDead ? LogLevel::kWarn : LogLevel::kInfo, what,
+        {{"name", event.name}, {"id", event.id.short_hex()}, {"address", event.address}});
+  }
+}
+
+void ControlLoop::publish_status() {
+  NodeStatus status;
+  status.self = record_;
+  status.self.run_state = state_;
+  for (const auto& [id, member] : membership_.members()) status.members.push_back(member);
+  status.now = now();
+  status.progress = progress_.samples();
+  status.epoch = progress_.epoch();
+  status.length_samples = progress_.length_samples();
+  if (parts_.exchange != nullptr) status.exchange = parts_.exchange->snapshot();
+  if (parts_.control != nullptr) status.control = parts_.control->counters();
+  status.last_exchange_wall_seconds = last_exchange_wall_;
+  status.refused_by_reason = refused_;
+  status.refused_others_by_reason = refused_others_;
+  status.refused_others_busy = refused_others_busy_;
+  status.consensus_relative = median(distances_relative_);
+  status.consensus_absolute = median(distances_absolute_);
+  status.staleness_steps = median(staleness_);
+  status.checkpoints = parts_.checkpointer->stats();
+  status.adoptions = adoptions_;
+  status.final_accuracy = final_accuracy_;
+  status.waiting_for = waiting_for_;
+  status.trouble = trouble_;
+  const std::lock_guard lock(mutex_);
+  status_ = std::move(status);
+}
+
+NodeStatus ControlLoop::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+}  // namespace kith::node

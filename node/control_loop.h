@@ -1,0 +1,234 @@
+// ControlLoop: the daemon's main thread after start: membership, joining, adopting, training, checkpoints, the finish, leaving.
+//
+//   waiting -> joining (a state is fetched) -> training -> finishing -> complete -> exit 0
+//           -> training (equal start, or alone)        any -> leaving -> exit 0
+//
+// It owns the control Mesh and every decision about the node's state; the exchange loop and the trainer are told, never
+// asked, and report back through queues. run() returns the process's exit code.
+// Threads: run() on one; the public queries on any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "compute/trainer.h"
+#include "gossip/finish.h"
+#include "gossip/membership.h"
+#include "gossip/method.h"
+#include "gossip/progress.h"
+#include "node/checkpointer.h"
+#include "node/config.h"
+#include "node/donor.h"
+#include "node/exchange_loop.h"
+#include "node/handshake.h"
+#include "node/join.h"
+#include "node/mesh.h"
+#include "node/state_assembly.h"
+#include "node/wake.h"
+
+namespace kith::node {
+
+// Everything the loop works with; all of it outlives the loop. `control` and `exchange` are null when standalone.
+struct ControlParts {
+  const Config* config = nullptr;
+  const Identity* identity = nullptr;
+  Incarnation incarnation = 0;
+  const Clock* clock = nullptr;
+  LogSink* log = nullptr;
+  const compute::ModelSchema* schema = nullptr;
+  const compute::LoadedData* data = nullptr;
+  compute::Replica* replica = nullptr;
+  compute::Trainer* trainer = nullptr;
+  Mesh* control = nullptr;
+  ExchangeLoop* exchange = nullptr;
+  RunPolicy* policy = nullptr;
+  Donor* donor = nullptr;
+  Checkpointer* checkpointer = nullptr;
+  CheckpointStore* store = nullptr;
+  gossip::Composition composition;
+  gossip::RunLength length;
+  Hash256 schema_hash;
+  std::string model_json;
+  std::string bulk_address;                 // bound; what others dial is derived with `advertise`
+  std::string http_address;
+  std::uint64_t seed = 0;
+  // From a checkpoint: what the cluster had done, and whether this node has ever trained or adopted.
+  std::optional<CheckpointFacts> restored;
+  std::atomic<Samples>* others_samples = nullptr;   // read by the trainer for the schedule
+  std::atomic<double>* length_samples = nullptr;    // read by the trainer's listener; 0 = endless
+};
+
+// What people and metrics see; a copy, consistent in itself.
+struct NodeStatus {
+  schema::MemberRecord self;
+  std::vector<gossip::Member> members;
+  TimePoint now;
+  Samples progress = 0;
+  double epoch = 0.0;
+  double length_samples = 0.0;
+  ExchangeSnapshot exchange;
+  MeshCounters control;
+  std::map<NodeId, double> last_exchange_wall_seconds;
+  std::array<std::uint64_t, 16> refused_by_reason{};        // our proposals, by schema::AbortReason
+  std::array<std::uint64_t, 16> refused_others_by_reason{}; // others' proposals
+  std::uint64_t refused_others_busy = 0;
+  double consensus_relative = -1.0;         // median of the last 16 rounds' relative distances; < 0 unknown
+  double consensus_absolute = -1.0;
+  double staleness_steps = -1.0;            // mean of the last 16
+  CheckpointStats checkpoints;
+  std::uint64_t adoptions = 0;
+  double final_accuracy = -1.0;
+  std::string waiting_for;                  // a sentence while state is waiting or joining
+  std::string trouble;                      // last error, "" if none
+};
+
+class ControlLoop {
+ public:
+  ControlLoop(ControlParts parts, std::function<void(const gossip::ExchangeEvent&)> observe_exchange);
+  ~ControlLoop();
+
+  int run();
+
+  // Any thread, async-signal safe: leave in order.
+  void request_leave();
+  // Any thread: queued, executed on the loop; the result comes back through the callback on the loop's thread.
+  void checkpoint_now(std::function<void(const Result<std::string>&)> done);
+  void join(const std::string& address);
+
+  [[nodiscard]] NodeStatus status() const;
+
+  // Called on the trainer thread (through the daemon's listener).
+  void on_evaluated(const compute::EvalResult& result);
+  void on_nonfinite(const std::string& what);
+  void wake();
+
+ private:
+  enum class Fetching { kNothing, kAdoptionValues, kAdoptionMoments, kFinalManifest, kFinalItems };
+
+  void post(std::function<void()> command);
+  void say(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+  [[nodiscard]] TimePoint now() const { return parts_.clock->now(); }
+  [[nodiscard]] TimePoint deadline() const;
+
+  // control_loop.cc: the loop and what comes in
+  void turn();
+  void handle(MeshEvent& event);
+  void handle_message(const NodeId& from, schema::Message& message);
+  void on_peer_up(const PeerUp& up);
+  void note_record(const schema::MemberRecord& record, bool direct);
+  void note_progress_of(const schema::MemberRecord& record);
+  void handle_happenings();
+  void on_exchange(const gossip::ExchangeEvent& event);
+  void beat();                               // heartbeats, FINAL again
+  void refresh_record();
+  void refresh_peers();
+  void report_members();
+  void publish_status();
+  void dial_members();
+
+  // control_state.cc: waiting, joining, training, leaving
+  void advance();                            // one look at the state machine
+  void advance_waiting();
+  void advance_training();
+  void enter(schema::RunState state);
+  void start_training();
+  [[nodiscard]] bool enough_members();
+  void consider_lag(const NodeId& from, Samples their_progress);
+  [[nodiscard]] double max_lag_samples() const;
+  void begin_adoption(const std::string& why);
+  void on_fetched(gossip::StateTransfer::Fetched& fetched);
+  void on_fetch_end(const FetchEnded& end);
+  void adopt_assembled();
+  void recover_alone(const std::string& what);
+  void advance_leaving();
+  void finish_leaving();
+  [[nodiscard]] CheckpointFacts facts() const;
+  void write_checkpoint(std::function<void(const Result<std::string>&)> done = {});
+
+  // control_finish.cc: the end of a run
+  void begin_finish();
+  void advance_finish();
+  void declare();
+  void declare_with(std::vector<std::int64_t> integers);
+  void accept_final(const schema::Final& final);
+  void fetch_final_manifest();
+  void on_manifest(const Slice& bytes);
+  void adopt_final();
+  void write_own_final();
+  void complete(const FinalFacts& facts, const std::vector<float>& values, const std::vector<std::int64_t>& integers);
+  [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
+  [[nodiscard]] FinalFacts final_facts(double accuracy) const;
+  // Merges everything pending with exchanges at rest, then evaluates; `then` on the loop.
+  void settle(std::function<void(std::vector<std::int64_t> integers)> then);
+
+  ControlParts parts_;
+  std::function<void(const gossip::ExchangeEvent&)> observe_exchange_;
+  Preset preset_;
+  NodeId self_;
+  Random random_;
+  gossip::Membership membership_;
+  gossip::Progress progress_;
+  gossip::FinishMachine finish_;
+  JoinMachine join_;
+  schema::MemberRecord record_;
+  schema::RunState state_ = schema::RunState::kWaiting;
+  bool synced_ = false;                      // holds a state of this run: trained, adopted, or started equal
+  std::optional<int> exit_code_;
+  TimePoint last_turn_;
+  TimePoint waiting_since_;
+  TimePoint next_checkpoint_;
+  TimePoint next_waiting_word_;
+  TimePoint leave_deadline_;
+  std::uint64_t epochs_evaluated_ = 0;
+  std::map<NodeId, TimePoint> dial_after_;
+  std::map<NodeId, std::string> dialled_;
+  std::vector<BulkPeer> bulk_peers_;
+  std::uint64_t adoptions_ = 0;
+  int recoveries_alone_ = 0;
+  bool unhealthy_ = false;
+
+  // adoption and final fetch
+  Fetching fetching_ = Fetching::kNothing;
+  std::unique_ptr<StateAssembly> assembly_;
+  NodeId donor_;
+  std::map<NodeId, TimePoint> donors_failed_;
+  TimePoint retry_fetch_at_;
+  std::string adoption_reason_;
+  TimePoint adoption_began_;
+  std::optional<Manifest> manifest_;
+  Slice manifest_bytes_;
+  std::map<gossip::ItemKey, Hash256> final_wanted_;
+  bool settling_ = false;
+  bool final_written_ = false;
+  bool leave_sent_ = false;
+  bool leave_checkpointed_ = false;
+  std::function<void(const compute::EvalResult&)> after_evaluation_;
+  double final_accuracy_ = -1.0;
+
+  // running figures
+  std::deque<double> distances_relative_, distances_absolute_, staleness_;
+  double round_distance_sq_ = 0.0, round_norm_sq_ = 0.0;
+  unsigned round_fragments_ = 0;
+  std::map<NodeId, double> last_exchange_wall_;
+  std::array<std::uint64_t, 16> refused_{}, refused_others_{};
+  std::uint64_t refused_others_busy_ = 0;
+  std::string waiting_for_, trouble_;
+
+  Wake wake_;
+  std::atomic<bool> leave_requested_{false};
+  mutable std::mutex mutex_;                 // guards the two below
+  std::vector<std::function<void()>> commands_;
+  NodeStatus status_;
+};
+
+}  // namespace kith::node

@@ -1,0 +1,369 @@
+// ControlLoop's state machine: waiting, joining, training, leaving.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "node/control_loop.h"
+
+namespace kith::node {
+
+using gossip::FinishPhase;
+using schema::MemberState;
+using schema::RunState;
+
+namespace {
+
+constexpr Duration kDrain = std::chrono::seconds(10);         // of a leave: inside the usual grace of 30 s
+constexpr Duration kLinger = std::chrono::milliseconds(300);  // for LEAVE to get out of the socket
+constexpr Duration kDonorPause = std::chrono::seconds(2);     // before asking a donor again that failed
+constexpr Duration kSayAgain = std::chrono::seconds(30);
+constexpr int kRecoveriesAlone = 3;
+constexpr int kFinishAloneGraces = 10;
+constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
+
+const char* name_of(RunState state) {
+  constexpr const char* kNames[] = {"waiting", "joining", "training", "finishing", "complete", "leaving"};
+  return kNames[static_cast<int>(state)];
+}
+
+// Holds a state of this run worth taking: it has trained, and is not itself fetching or going.
+bool can_give(const gossip::Member& member) {
+  const auto& r = member.record;
+  const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
+  return live && r.samples + r.step > 0 && r.run_state != RunState::kJoining && r.run_state != RunState::kLeaving;
+}
+
+}  // namespace
+
+void ControlLoop::enter(RunState state) {
+  if (state == state_) return;
+  say(LogLevel::kInfo, "state", {{"from", name_of(state_)}, {"to", name_of(state)}});
+  state_ = state;
+  waiting_for_.clear();
+  refresh_record();
+  beat();
+  ExchangeLoop* exchange = parts_.exchange;
+  switch (state) {
+    case RunState::kTraining:
+      if (exchange != nullptr) exchange->set_active(parts_.composition.what != gossip::What::kNothing);
+      parts_.trainer->resume();
+      break;
+    case RunState::kFinishing:
+      parts_.trainer->hold();
+      if (exchange == nullptr || parts_.composition.what == gossip::What::kNothing) break;
+      exchange->set_codec(CodecId::kFp32);
+      exchange->set_active(true);
+      exchange->set_rounds_every(preset_.probe_interval / 10);
+      break;
+    case RunState::kLeaving:
+      parts_.trainer->hold();
+      leave_deadline_ = now() + kDrain;
+      say(LogLevel::kInfo, "leaving: finishing exchanges");
+      if (exchange != nullptr) exchange->set_draining(true);
+      break;
+    case RunState::kWaiting:
+    case RunState::kJoining:
+    case RunState::kComplete:
+      parts_.trainer->hold();
+      if (exchange != nullptr) exchange->set_active(false);
+      break;
+  }
+}
+
+void ControlLoop::advance() {
+  switch (state_) {
+    case RunState::kWaiting:
+      advance_waiting();
+      break;
+    case RunState::kJoining:
+      if (fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) begin_adoption(adoption_reason_);
+      break;
+    case RunState::kTraining:
+      advance_training();
+      break;
+    case RunState::kFinishing:
+    case RunState::kComplete:
+      advance_finish();
+      break;
+    case RunState::kLeaving:
+      advance_leaving();
+      break;
+  }
+}
+
+void ControlLoop::advance_waiting() {
+  switch (join_.state()) {
+    case JoinState::kSeeking:
+      waiting_for_ = "no seed reached yet: " + join_.explain();
+      // Nothing is left to train and nobody is left to ask: the others have finished and gone.
+      if (progress_.done() && now() - waiting_since_ > preset_.grace * kFinishAloneGraces) {
+        say(LogLevel::kWarn, "the run's length was reached before and no member answers: finishing from the checkpoint",
+            {{"tried", join_.explain()}});
+        return begin_finish();
+      }
+      break;
+    case JoinState::kTimedOut:
+      say(LogLevel::kError, "no seed reached within --join-timeout", {{"tried", join_.explain()}});
+      exit_code_ = exit_code(ErrorCode::kNoSeed);
+      return;
+    case JoinState::kRefused:
+      say(LogLevel::kError, "every seed refused this node", {{"why", join_.explain()}});
+      exit_code_ = exit_code(ErrorCode::kIncompatible);
+      return;
+    case JoinState::kAlone:
+    case JoinState::kJoined: {
+      if (!synced_) {
+        const Samples own = record_.samples;
+        const bool givers = std::any_of(membership_.members().begin(), membership_.members().end(),
+                                        [](const auto& entry) { return can_give(entry.second); });
+        const bool fresh = !parts_.restored || !parts_.restored->has_trained;
+        if (givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
+        synced_ = true;
+        if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
+          say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",
+              {{"tried", join_.explain()}});
+      }
+      if (progress_.done()) return begin_finish();
+      if (enough_members()) return start_training();
+      waiting_for_ = "waiting for " + std::to_string(parts_.config->run.start_members) + " members, " +
+                     std::to_string(1 + membership_.count(MemberState::kAlive)) + " here";
+      break;
+    }
+  }
+  if (now() >= next_waiting_word_) {
+    next_waiting_word_ = now() + kSayAgain;
+    say(LogLevel::kInfo, waiting_for_);
+  }
+}
+
+bool ControlLoop::enough_members() {
+  const std::size_t here = 1 + membership_.count(MemberState::kAlive);
+  if (here >= parts_.config->run.start_members || progress_.samples() > 0) return true;
+  const Duration limit = parts_.config->run.start_timeout;
+  if (limit == Duration{0} || now() - waiting_since_ < limit) return false;
+  say(LogLevel::kWarn, "starting with fewer members than start_members: start_timeout has passed",
+      {{"members", std::to_string(here)}});
+  return true;
+}
+
+void ControlLoop::start_training() {
+  // A run can always fall back to a checkpoint, even in its first seconds.
+  if (parts_.store->files().empty()) write_checkpoint();
+  epochs_evaluated_ = static_cast<std::uint64_t>(progress_.epoch());
+  enter(RunState::kTraining);
+}
+
+void ControlLoop::advance_training() {
+  if (progress_.done()) return begin_finish();
+  const auto epochs = static_cast<std::uint64_t>(progress_.epoch());
+  if (epochs > epochs_evaluated_) {
+    epochs_evaluated_ = epochs;
+    parts_.trainer->evaluate();
+  }
+  if (now() >= next_checkpoint_) write_checkpoint();
+}
+
+double ControlLoop::max_lag_samples() const {
+  const std::string& text = parts_.config->exchange.max_lag;
+  const double length = progress_.length_samples();
+  const double number = std::stod(text);  // checked by the configuration
+  if (text.back() != '%') return number * parts_.config->train.batch_size;
+  const double run = length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
+  return run * number / 100.0;
+}
+
+// Compared before counts are merged: a slow node that exchanges has no lag, a frozen or fresh one has much.
+void ControlLoop::consider_lag(const NodeId& from, Samples their_progress) {
+  if (state_ != RunState::kTraining || their_progress <= progress_.samples()) return;
+  const double lag = static_cast<double>(their_progress - progress_.samples());
+  const double limit = max_lag_samples();
+  if (limit <= 0 || lag <= limit) return;
+  say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
+      {{"peer", from.short_hex()},
+       {"samples_behind", std::to_string(static_cast<std::uint64_t>(lag))},
+       {"max_lag_samples", std::to_string(static_cast<std::uint64_t>(limit))}});
+  begin_adoption("too far behind");
+}
+
+void ControlLoop::begin_adoption(const std::string& why) {
+  if (fetching_ != Fetching::kNothing || state_ == RunState::kLeaving || state_ == RunState::kComplete ||
+      finish_.final())
+    return;
+  std::vector<NodeId> donors;
+  for (const auto& [id, member] : membership_.members()) {
+    const auto failed = donors_failed_.find(id);
+    if (can_give(member) && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
+  }
+  if (donors.empty() && unhealthy_) return recover_alone("no healthy member to take a state from");
+  if (state_ != RunState::kJoining) {
+    adoption_began_ = now();
+    adoption_reason_ = why;
+    say(LogLevel::kInfo, "fetching the cluster's state", {{"because", why}});
+    enter(RunState::kJoining);
+  }
+  if (donors.empty()) {
+    waiting_for_ = "waiting for a member that can give its state";
+    retry_fetch_at_ = now() + preset_.probe_interval;
+    return;
+  }
+  donor_ = donors[random_.below(donors.size())];
+  parts_.exchange->abandon_open();
+  assembly_ = std::make_unique<StateAssembly>(*parts_.replica,
+                                              std::vector<std::int64_t>(parts_.schema->integer_count, 0));
+  fetching_ = Fetching::kAdoptionValues;
+  parts_.exchange->fetch(donor_, assembly_->running_items(), {});
+}
+
+void ControlLoop::on_fetched(gossip::StateTransfer::Fetched& fetched) {
+  if (!assembly_) return;
+  if (fetched.key.item == schema::StateItem::kManifest) return on_manifest(fetched.bytes.contiguous());
+  if (const Status added = assembly_->add(fetched); !added) {
+    say(LogLevel::kWarn, "a fetched item was refused", {{"peer", donor_.short_hex()}, {"why", added.error().message}});
+    parts_.exchange->cancel_fetch();
+    on_fetch_end({donor_, fail(added.error())});
+  }
+}
+
+void ControlLoop::on_fetch_end(const FetchEnded& end) {
+  const Fetching was = std::exchange(fetching_, Fetching::kNothing);
+  if (was == Fetching::kNothing) return;
+  if (!end.status) {
+    say(LogLevel::kWarn, "fetching a state failed: another donor is tried",
+        {{"peer", end.donor.short_hex()}, {"why", end.status.error().message}});
+    donors_failed_[end.donor] = now() + kDonorPause;
+    assembly_.reset();
+    retry_fetch_at_ = now() + preset_.probe_interval;
+    return;
+  }
+  if (was == Fetching::kAdoptionValues && !unhealthy_ && !assembly_->optimizer_items().empty()) {
+    fetching_ = Fetching::kAdoptionMoments;
+    parts_.exchange->fetch(donor_, assembly_->optimizer_items(), {});
+  } else if (was == Fetching::kAdoptionValues || was == Fetching::kAdoptionMoments) {
+    adopt_assembled();
+  } else if (was == Fetching::kFinalItems) {
+    adopt_final();
+  }
+}
+
+void ControlLoop::adopt_assembled() {
+  const std::size_t bytes = assembly_->bytes();
+  // After a non-finite state: fresh moments.
+  compute::TrainerState state = assembly_->take(!unhealthy_);
+  assembly_.reset();
+  fetching_ = Fetching::kAdoptionValues;  // until the trainer has it: no second adoption meanwhile
+  parts_.trainer->adopt(std::move(state), [this, bytes] {
+    post([this, bytes] {
+      fetching_ = Fetching::kNothing;
+      ++adoptions_;
+      synced_ = true;
+      unhealthy_ = false;
+      const auto* donor = membership_.find(donor_);
+      say(LogLevel::kInfo, "joined the run with the cluster's state",
+          {{"from", donor != nullptr ? donor->record.name : donor_.short_hex()},
+           {"members", std::to_string(1 + membership_.count(MemberState::kAlive))},
+           {"bytes", std::to_string(bytes)},
+           {"seconds", std::to_string(to_seconds(now() - adoption_began_))},
+           {"progress", std::to_string(progress_.samples())}});
+      if (state_ == RunState::kJoining) start_training();
+    });
+  });
+}
+
+// Alone with a state that is not finite: back to the checkpoint with half the learning rate, three times at most.
+void ControlLoop::recover_alone(const std::string& what) {
+  if (++recoveries_alone_ > kRecoveriesAlone) {
+    say(LogLevel::kError, "training became non-finite again after three recoveries: lower train.learning_rate, set "
+                          "train.clip_norm, or look at the data", {{"what", trouble_}});
+    exit_code_ = exit_code(ErrorCode::kFailed);
+    return;
+  }
+  auto loaded = parts_.store->load_newest(*parts_.schema, parts_.schema_hash, parts_.config->run.id);
+  if (!loaded || !*loaded) {
+    say(LogLevel::kError, "training became non-finite and there is no checkpoint to fall back to",
+        {{"what", trouble_}, {"error", loaded ? "none written yet" : loaded.error().message}});
+    exit_code_ = exit_code(ErrorCode::kFailed);
+    return;
+  }
+  say(LogLevel::kError, "back to the checkpoint with half the learning rate",
+      {{"because", what}, {"path", (*loaded)->path}, {"try", std::to_string(recoveries_alone_)}});
+  compute::TrainerState state = std::move((*loaded)->state);
+  state.optimizer.clear();  // fresh moments
+  state.own.reset();        // counters and cursor go on
+  parts_.trainer->scale_learning_rate(0.5);
+  parts_.trainer->adopt(std::move(state), [this] {
+    post([this] {
+      unhealthy_ = false;
+      if (state_ == RunState::kTraining && parts_.exchange != nullptr)
+        parts_.exchange->set_active(parts_.composition.what != gossip::What::kNothing);
+      if (state_ == RunState::kTraining) parts_.trainer->resume();
+      if (state_ == RunState::kJoining) enter(RunState::kTraining);
+    });
+  });
+}
+
+CheckpointFacts ControlLoop::facts() const {
+  CheckpointFacts facts;
+  facts.run_id = parts_.config->run.id;
+  facts.cluster = parts_.config->cluster.name;
+  facts.schema_hash = parts_.schema_hash;
+  facts.node = self_;
+  facts.incarnation = parts_.incarnation;
+  facts.cluster_progress = progress_.samples();
+  for (const auto& [id, count] : progress_.counts()) {
+    if (id == self_) continue;
+    facts.others_samples[id.hex()] = count.samples;
+    facts.others_steps[id.hex()] = count.steps;
+  }
+  facts.epoch = progress_.epoch();
+  facts.model_json = parts_.model_json;
+  facts.data_mean = parts_.data->mean;
+  facts.data_std = parts_.data->std;
+  facts.classes = parts_.data->classes;
+  facts.has_trained = synced_;
+  return facts;
+}
+
+void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&)> done) {
+  next_checkpoint_ = now() + from_seconds(parts_.config->checkpoint.every_seconds);
+  if (unhealthy_) {
+    if (done) done(fail(ErrorCode::kNonFinite, "the state is not finite: no checkpoint is written over a sound one"));
+    return;
+  }
+  if (!parts_.checkpointer->request(facts(), done) && done)
+    done(fail(ErrorCode::kBusy, "a checkpoint is being written already: try again in a moment"));
+}
+
+void ControlLoop::advance_leaving() {
+  if (leave_sent_) {
+    if (now() >= leave_deadline_) exit_code_ = 0;
+    return;
+  }
+  const bool drained = parts_.exchange == nullptr || parts_.exchange->snapshot().drained;
+  if (!drained && now() < leave_deadline_) return;
+  if (final_written_ || leave_checkpointed_) return finish_leaving();
+  if (parts_.checkpointer->busy()) return;
+  leave_checkpointed_ = true;
+  settling_ = true;
+  write_checkpoint([this](const Result<std::string>& path) {
+    post([this, path] {
+      settling_ = false;
+      if (path) say(LogLevel::kInfo, "leaving: checkpoint written", {{"step", std::to_string(record_.step)}});
+    });
+  });
+}
+
+void ControlLoop::finish_leaving() {
+  if (settling_) return;
+  refresh_record();
+  record_.state = MemberState::kLeft;
+  if (parts_.control != nullptr)
+    for (const auto& [id, member] : membership_.members())
+      if (parts_.control->linked(id)) parts_.control->send(id, schema::Leave{record_});
+  record_.state = MemberState::kAlive;
+  leave_sent_ = true;
+  leave_deadline_ = now() + (parts_.control != nullptr ? kLinger : Duration{0});
+  say(LogLevel::kInfo, "left", {{"step", std::to_string(record_.step)}});
+}
+
+}  // namespace kith::node

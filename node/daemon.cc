@@ -1,0 +1,469 @@
+#include "node/daemon.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/fault_point.h"
+#include "base/hash.h"
+#include "compute/data.h"
+#include "compute/model.h"
+#include "compute/replica.h"
+#include "compute/trainer.h"
+#include "gossip/exchange.h"
+#include "gossip/method.h"
+#include "monitoring/http_server.h"
+#include "monitoring/metrics.h"
+#include "monitoring/routes.h"
+#include "node/address.h"
+#include "node/checkpoint.h"
+#include "node/checkpointer.h"
+#include "node/cluster_key.h"
+#include "node/control_loop.h"
+#include "node/donor.h"
+#include "node/exchange_loop.h"
+#include "node/handshake.h"
+#include "node/mesh.h"
+#include "node/node_view.h"
+#include "node/replica_store.h"
+
+namespace kith::node {
+
+namespace {
+
+// ---- from configuration to the parts' settings ------------------------------------------------------------------
+
+compute::DataSpec data_spec(const Config& config) {
+  compute::DataSpec spec;
+  spec.format = config.data.format;
+  spec.train = config.data.train;
+  spec.test = config.data.test;
+  if (config.data.classes) spec.classes = static_cast<std::size_t>(*config.data.classes);
+  spec.mean = config.data.mean;
+  spec.std = config.data.std;
+  spec.shard = config.data.shard;
+  spec.shard_by = config.data.shard_by;
+  return spec;
+}
+
+compute::ModelSpec model_spec(const Config& config, const compute::LoadedData& data) {
+  compute::ModelSpec spec;
+  spec.kind = config.model.kind;
+  spec.channels = config.model.channels;
+  spec.hidden = config.model.hidden;
+  spec.input_shape = data.train.sample_shape;
+  spec.classes = data.classes;
+  spec.seed = config.run.seed;
+  spec.device = config.train.device;
+  spec.threads = config.train.threads;
+  return spec;
+}
+
+compute::OptimizerSpec optimizer_spec(const Config& config) {
+  compute::OptimizerSpec spec;
+  spec.name = config.train.optimizer;
+  spec.learning_rate = config.train.learning_rate;
+  spec.momentum = config.train.momentum;
+  spec.nesterov = config.train.nesterov;
+  spec.beta1 = config.train.beta1;
+  spec.beta2 = config.train.beta2;
+  spec.eps = config.train.eps;
+  spec.weight_decay = config.train.weight_decay;
+  spec.clip_norm = config.train.clip_norm;
+  return spec;
+}
+
+// Schedules count samples of cluster progress; the configuration counts steps of one batch each.
+compute::ScheduleSpec schedule_spec(const Config& config, const compute::LoadedData& data) {
+  const double batch = config.train.batch_size;
+  compute::ScheduleSpec spec;
+  spec.name = config.train.schedule;
+  spec.base = config.train.learning_rate;
+  spec.warmup = static_cast<double>(config.train.warmup_steps) * batch;
+  spec.step_every = static_cast<double>(config.train.step_every) * batch;
+  spec.gamma = config.train.gamma;
+  spec.floor = config.train.floor;
+  // Whole file: what the cluster's data is once everybody is there.
+  if (config.run.steps > 0)
+    spec.total = static_cast<double>(config.run.steps) * batch;
+  else
+    spec.total = config.run.epochs * static_cast<double>(data.whole_count);
+  return spec;
+}
+
+gossip::MethodOverrides overrides(const Config& config) {
+  return {config.method.topology, config.method.codec, config.method.wait,
+          config.method.finish,   config.method.alpha, config.method.every_steps};
+}
+
+std::string text_of(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+schema::Facts run_facts(const Config& config, const gossip::Composition& composition,
+                        const compute::LoadedData& data) {
+  return {{"run.seed", std::to_string(config.run.seed)},
+          {"run.epochs", text_of(config.run.epochs)},
+          {"run.steps", std::to_string(config.run.steps)},
+          {"method", gossip::describe(composition)},
+          {"data.classes", std::to_string(data.classes)},
+          {"data.mean", text_of(data.mean)},
+          {"data.std", text_of(data.std)}};
+}
+
+std::string model_json(const Config& config, const compute::LoadedData& data) {
+  return nlohmann::json{{"kind", config.model.kind},
+                        {"channels", config.model.channels},
+                        {"hidden", config.model.hidden},
+                        {"input_shape", data.train.sample_shape},
+                        {"classes", data.classes}}
+      .dump();
+}
+
+gossip::ExchangeSettings exchange_settings(const Config& config, const gossip::Composition& composition,
+                                           const Identity& identity, Incarnation incarnation,
+                                           const Hash256& schema_hash) {
+  gossip::ExchangeSettings s;
+  s.self = identity.id();
+  s.incarnation = incarnation;
+  s.run_digest = run_digest(config.cluster.name, config.run.id);
+  s.schema_hash = schema_hash;
+  s.codec = composition.codec;
+  s.weight = composition.weight;
+  s.every_steps = composition.what == gossip::What::kNothing ? 0
+                  : composition.when == gossip::When::kEverySteps ? composition.every_steps : 1;
+  s.chunk_bytes = config.exchange.chunk_bytes;
+  // An answer takes milliseconds: two probe intervals without one free the fragment for another peer.
+  s.retry_interval = config.cluster.preset.probe_interval * 2;
+  s.suspend_after = config.cluster.preset.probe_interval * 2;
+  return s;
+}
+
+// The first address of this machine that is not loopback, for nodes that listen on all of them.
+std::string own_interface_address() {
+  ifaddrs* list = nullptr;
+  std::string found;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* i = list; i != nullptr && found.empty(); i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET_ADDRSTRLEN];
+    const auto* in = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
+    if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr) found = text;
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+// The bulk plane takes the next port unless listen_bulk is set.
+Result<std::string> bulk_listen(const Config& config, const std::string& control_bound) {
+  if (!config.node.listen_bulk.empty()) return config.node.listen_bulk;
+  KITH_ASSIGN(MeshAddress address, parse_mesh_address(config.node.listen));
+  KITH_ASSIGN(const MeshAddress bound, parse_mesh_address(control_bound));
+  address.port = address.port == 0 ? 0 : static_cast<std::uint16_t>(bound.port + 1);
+  return to_string(address);
+}
+
+// ---- small parts --------------------------------------------------------------------------------------------------
+
+// Ends training exactly at the run's length, and rings the other loops after each step.
+class StepListener final : public compute::TrainerListener {
+ public:
+  void on_step(Step step) override {
+    if (exchange != nullptr) exchange->step(step);
+    const compute::TrainerStats stats = trainer->stats();
+    double busy = 0.0;
+    for (const double seconds : stats.phase_seconds) busy += seconds;
+    if (busy > busy_before_) metrics->observe_step(busy - busy_before_);  // a busy reader delays the copy by a step
+    busy_before_ = busy;
+    const double length = length_samples.load(std::memory_order_relaxed);
+    if (length <= 0 || static_cast<double>(others_samples.load() + stats.samples) < length) return;
+    trainer->hold();
+    loop->wake();
+  }
+  void on_evaluated(const compute::EvalResult& result) override { loop->on_evaluated(result); }
+  void on_nonfinite(const std::string& what) override { loop->on_nonfinite(what); }
+
+  std::atomic<Samples> others_samples{0};
+  std::atomic<double> length_samples{0.0};
+  // set before the trainer starts
+  compute::Trainer* trainer = nullptr;
+  ExchangeLoop* exchange = nullptr;
+  ControlLoop* loop = nullptr;
+  monitoring::Metrics* metrics = nullptr;
+
+ private:
+  double busy_before_ = 0.0;  // trainer thread
+};
+
+// SIGTERM and SIGINT leave in order; a second one ends at once. A thread of its own waits for them, so no handler runs.
+class SignalWatch {
+ public:
+  explicit SignalWatch(ControlLoop& loop) {
+    thread_ = std::thread([this, &loop] {
+      sigset_t set = signals();
+      for (int count = 0;;) {
+        int signal = 0;
+        if (sigwait(&set, &signal) != 0 || stopping_) return;
+        if (++count == 2) ::_exit(130);
+        loop.request_leave();
+      }
+    });
+  }
+  ~SignalWatch() {
+    stopping_ = true;
+    ::pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  static sigset_t signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return set;
+  }
+  // Before any other thread is made: they all inherit the mask.
+  static void block() {
+    const sigset_t set = signals();
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+
+ private:
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::trunc) << text << "\n";
+}
+
+int refuse(LogSink& log, const Error& error) {
+  log.log(LogLevel::kError, "kithd", error.message);
+  return exit_code(error.code);
+}
+
+// Hands a checkpoint's state to the trainer and waits until it has it: nothing else runs yet.
+void resume_from(compute::Trainer& trainer, compute::TrainerState state) {
+  std::promise<void> taken;
+  trainer.adopt(std::move(state), [&taken] { taken.set_value(); });
+  taken.get_future().wait();
+}
+
+}  // namespace
+
+int run_daemon(const Config& config, LogSink& log) {
+  SignalWatch::block();
+  const SystemClock clock;
+  if (const Status armed = arm_faults(std::getenv("KITH_FAULTS") ? std::getenv("KITH_FAULTS") : ""); !armed)
+    return refuse(log, armed.error());
+
+  const std::string& dir = config.node.data_dir;
+
+  // What we train, on what, how: all that can be wrong with the input, before anything is written.
+  std::optional<ClusterKey> key;
+  if (!config.cluster.key_file.empty()) {
+    auto loaded = ClusterKey::load(config.cluster.key_file);
+    if (!loaded) return refuse(log, loaded.error());
+    key.emplace(std::move(*loaded));
+  }
+  const auto composition = gossip::compose(config.method.name, overrides(config));
+  if (!composition) return refuse(log, composition.error());
+  const auto data = compute::load_data(data_spec(config));
+  if (!data) return refuse(log, data.error());
+  auto model = compute::make_model(model_spec(config, *data), optimizer_spec(config));
+  if (!model) return refuse(log, model.error());
+  const compute::ModelSchema& schema = (*model)->schema();
+  const Hash256 schema_hash = schema.hash(config.exchange.fragment_bytes);
+  const compute::ScheduleSpec schedule = schedule_spec(config, *data);
+  if (const Status valid = compute::validate(schedule); !valid) return refuse(log, valid.error());
+
+  // Who we are, and that we are the only one here.
+  auto lock = DataDirLock::acquire(dir);
+  if (!lock) return refuse(log, lock.error());
+  const auto identity = Identity::load_or_create(dir);
+  if (!identity) return refuse(log, identity.error());
+
+  // Where we left off.
+  auto finished = load_final_model(dir + "/model.safetensors", schema);
+  if (!finished) return refuse(log, finished.error());
+  if (*finished && (*finished)->facts.run_id == config.run.id) {
+    log.log(LogLevel::kInfo, "kithd", "this run is complete: nothing to do",
+            {{"model", dir + "/model.safetensors"}, {"accuracy", text_of((*finished)->facts.accuracy)}});
+    std::printf("name=%s id=%s state=complete model=%s/model.safetensors\n", config.node.name.c_str(),
+                identity->id().hex().c_str(), dir.c_str());
+    return 0;
+  }
+  CheckpointStore store(dir + "/checkpoints", config.checkpoint.keep, log);
+  auto restored = store.load_newest(schema, schema_hash, config.run.id);
+  if (!restored) return refuse(log, restored.error());
+  if (*restored) log.log(LogLevel::kInfo, "kithd", "resuming from a checkpoint", {{"path", (*restored)->path}});
+  const auto incarnation = next_incarnation(dir);
+  if (!incarnation) return refuse(log, incarnation.error());
+
+  // The replica and its trainer.
+  compute::Replica replica(schema.value_count, config.exchange.fragment_bytes);
+  StepListener listener;
+  compute::TrainerSettings trainer_settings;
+  trainer_settings.batch_size = config.train.batch_size;
+  trainer_settings.seed = config.run.seed * 1000003 + data->shard_index;
+  trainer_settings.schedule = schedule;
+  trainer_settings.min_step = from_seconds(config.train.min_step_ms / 1e3);
+  compute::Trainer* trainer_pointer = nullptr;
+  const auto progress = [&listener, &trainer_pointer] {
+    return listener.others_samples.load() + (trainer_pointer != nullptr ? trainer_pointer->stats().samples : 0);
+  };
+  compute::Trainer trainer(trainer_settings, **model, replica, data->train, data->test, clock, progress, listener,
+                           log);
+  trainer_pointer = &trainer;
+  listener.trainer = &trainer;
+
+  // The network: two planes, each with its own context and thread.
+  const Random random(Hasher().add(identity->id().hex()).add(*incarnation).finish().bytes[0] +
+                      256ULL * config.run.seed);
+  RunPolicy policy({config.cluster.name, config.run.id, schema_hash, run_facts(config, *composition, *data)},
+                   identity->id());
+  Donor donor(replica, config.exchange.fragment_bytes, clock);
+  donor.attach(&trainer);
+  ReplicaStore replica_store(replica);
+  const auto topology = gossip::find_topology(composition->topology);
+  const auto chooser = (*topology)->make();
+  std::unique_ptr<Mesh> control;
+  std::unique_ptr<Mesh> bulk;
+  std::unique_ptr<ExchangeLoop> exchange;
+  ControlLoop* loop_pointer = nullptr;
+  Config effective = config;
+  if (!config.standalone) {
+    MeshSettings mesh;
+    mesh.listen = config.node.listen;
+    mesh.key = key ? &*key : nullptr;
+    mesh.probe_interval = config.cluster.preset.probe_interval;
+    control = std::make_unique<Mesh>(mesh, *identity, policy, clock, random.fork("control"), log);
+    if (const Status bound = control->bind(config.insecure); !bound) return refuse(log, bound.error());
+    mesh.plane = schema::Plane::kBulk;
+    const auto listen_bulk = bulk_listen(config, control->bound_address());
+    if (!listen_bulk) return refuse(log, listen_bulk.error());
+    mesh.listen = *listen_bulk;
+    mesh.send_hwm = 64;
+    mesh.message_bytes_max = schema::kChunkBytesMax + 4096;
+    bulk = std::make_unique<Mesh>(mesh, *identity, policy, clock, random.fork("bulk"), log);
+    if (const Status bound = bulk->bind(config.insecure); !bound) return refuse(log, bound.error());
+    const auto host = parse_mesh_address(config.node.listen);
+    if (host && is_any_host(host->host) && config.node.advertise.empty()) {
+      effective.node.advertise = own_interface_address();
+      log.log(LogLevel::kInfo, "kithd", "listening on every address; others are told the first one",
+              {{"advertise", effective.node.advertise}});
+    }
+    gossip::TransferSettings transfer;
+    transfer.self = identity->id();
+    transfer.incarnation = *incarnation;
+    transfer.run_digest = run_digest(config.cluster.name, config.run.id);
+    transfer.schema_hash = schema_hash;
+    transfer.chunk_bytes = config.exchange.chunk_bytes;
+    transfer.retry_interval = config.cluster.preset.probe_interval * 2;
+    exchange = std::make_unique<ExchangeLoop>(
+        exchange_settings(config, *composition, *identity, *incarnation, schema_hash), transfer, *bulk, replica_store,
+        *chooser, donor, clock, random.fork("exchange"), log, [&loop_pointer] {
+          if (loop_pointer != nullptr) loop_pointer->wake();
+        });
+    if (*restored && !(*restored)->ledger.bytes.empty())
+      if (const Status ledger = exchange->restore((*restored)->ledger); !ledger) return refuse(log, ledger.error());
+  }
+  listener.exchange = exchange.get();
+
+  // Checkpoints, control loop, and the window to the outside.
+  Checkpointer checkpointer(store, schema, replica, trainer, exchange.get(), clock, log);
+  monitoring::Metrics metrics(clock);
+  listener.metrics = &metrics;
+  ControlParts parts;
+  parts.config = &effective;
+  parts.identity = &*identity;
+  parts.incarnation = *incarnation;
+  parts.clock = &clock;
+  parts.log = &log;
+  parts.schema = &schema;
+  parts.data = &*data;
+  parts.replica = &replica;
+  parts.trainer = &trainer;
+  parts.control = control.get();
+  parts.exchange = exchange.get();
+  parts.policy = &policy;
+  parts.donor = &donor;
+  parts.checkpointer = &checkpointer;
+  parts.store = &store;
+  parts.composition = *composition;
+  parts.length = {config.run.epochs, config.run.steps};
+  parts.schema_hash = schema_hash;
+  parts.model_json = model_json(config, *data);
+  parts.bulk_address = bulk ? bulk->bound_address() : "";
+  parts.seed = random.fork("control loop").next();
+  if (*restored) parts.restored = (*restored)->facts;
+  parts.others_samples = &listener.others_samples;
+  parts.length_samples = &listener.length_samples;
+
+  // The HTTP address is part of what others are told, so it is bound before the loop makes its record.
+  class LateView final : public monitoring::HttpHandler {
+   public:
+    monitoring::HttpReply get(const std::string& path, const monitoring::HttpQuery& query) override {
+      auto* target = routes.load();
+      return target ? target->get(path, query) : monitoring::HttpReply::text("starting\n", 503);
+    }
+    monitoring::HttpReply post(const std::string& path, const monitoring::HttpQuery& query) override {
+      auto* target = routes.load();
+      return target ? target->post(path, query) : monitoring::HttpReply::text("starting\n", 503);
+    }
+    std::atomic<monitoring::Routes*> routes{nullptr};
+  } late;
+  std::unique_ptr<monitoring::HttpServer> http;
+  {
+    auto started = monitoring::HttpServer::start({config.node.http, dir + "/control.sock", {}}, late, clock);
+    if (!started) return refuse(log, started.error());
+    http = std::move(*started);
+  }
+  parts.http_address = http->address();
+  write_text(dir + "/http", http->address());
+
+  ControlLoop loop(std::move(parts), [&metrics](const gossip::ExchangeEvent& event) {
+    if (event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator)
+      metrics.observe_exchange(to_seconds(event.duration), event.staleness_steps);
+  });
+  loop_pointer = &loop;
+  listener.loop = &loop;
+  NodeViewAdapter view(config, loop, trainer, replica, schema, schema_hash, clock);
+  monitoring::Routes routes(view, metrics);
+  late.routes = &routes;
+
+  trainer.start();
+  if (*restored) {
+    resume_from(trainer, std::move((*restored)->state));
+    restored->reset();
+  }
+  if (exchange) exchange->start();
+  int code = 0;
+  {
+    const SignalWatch signals(loop);
+    std::printf("name=%s id=%s address=%s http=%s\n", config.node.name.c_str(), identity->id().hex().c_str(),
+                control ? control->bound_address().c_str() : "-", http->address().c_str());
+    std::fflush(stdout);
+    code = loop.run();
+  }
+  http.reset();
+  trainer.stop();
+  if (exchange) exchange->stop();
+  return code;
+}
+
+}  // namespace kith::node

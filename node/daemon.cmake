@@ -1,0 +1,15 @@
+# kith::node_daemon: the loops and their wiring; kithd: the program.
+add_library(kith_node_daemon STATIC
+  checkpointer.cc control_finish.cc control_loop.cc control_state.cc daemon.cc donor.cc exchange_loop.cc handshake.cc
+  join.cc node_view.cc replica_store.cc state_assembly.cc wake.cc)
+add_library(kith::node_daemon ALIAS kith_node_daemon)
+target_compile_definitions(kith_node_daemon PRIVATE KITH_VERSION="${PROJECT_VERSION}")
+target_link_libraries(kith_node_daemon
+  PUBLIC kith::gossip kith::membership kith::compute kith::monitoring kith::node_mesh kith::node_identity
+         kith::node_config kith::node_store)
+
+add_executable(kithd kithd_main.cc)
+target_link_libraries(kithd PRIVATE kith::node_daemon kith::node_config)
+if(KITH_TORCH AND TARGET kith_torch)
+  add_dependencies(kithd kith_torch)  # loaded at run time, beside the binary
+endif()

@@ -1,0 +1,13 @@
+// The daemon: builds every part from a configuration, wires them together and runs until the run is over or it is told to
+// leave. Reading run_daemon() from top to bottom shows the whole system.
+// Thread: the process's main thread. Returns the documented exit code; errors have been logged.
+#pragma once
+
+#include "base/log.h"
+#include "node/config.h"
+
+namespace kith::node {
+
+int run_daemon(const Config& config, LogSink& log);
+
+}  // namespace kith::node

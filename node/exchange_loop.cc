@@ -1,0 +1,266 @@
+#include "node/exchange_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kith::node {
+
+using gossip::ExchangeMachine;
+
+namespace {
+
+// The node with the lower id dials; the other waits this long for it, so that a pair needs one link, not two.
+constexpr Duration kDialPatience = std::chrono::seconds(2);
+constexpr std::size_t kHeldBackMax = 4096;
+
+bool is_transfer(const schema::Message& message) {
+  constexpr std::uint64_t kTransferBit = 1ULL << 63;
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.e.sequence; }) return (m.e.sequence & kTransferBit) != 0;
+        return false;
+      },
+      message);
+}
+
+}  // namespace
+
+ExchangeLoop::ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSettings transfer, Mesh& mesh,
+                           gossip::FragmentStore& store, const gossip::PartnerChooser& chooser,
+                           gossip::DonorSource& donor, const Clock& clock, Random random, LogSink& log,
+                           std::function<void()> on_happening)
+    : mesh_(mesh),
+      clock_(clock),
+      log_(log),
+      self_(exchange.self),
+      on_happening_(std::move(on_happening)),
+      machine_(std::move(exchange), store, chooser, random.fork("exchange")),
+      transfer_(std::move(transfer), donor) {}
+
+ExchangeLoop::~ExchangeLoop() { stop(); }
+
+Status ExchangeLoop::restore(const gossip::LedgerImage& image) { return machine_.restore(image); }
+
+void ExchangeLoop::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ExchangeLoop::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  wake_.ring();
+  thread_.join();
+}
+
+void ExchangeLoop::post(std::function<void()> command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wake_.ring();
+}
+
+void ExchangeLoop::step(Step step) {
+  stepped_.store(step, std::memory_order_relaxed);
+  if (!step_pending_.exchange(true, std::memory_order_release)) wake_.ring();
+}
+
+void ExchangeLoop::set_active(bool active) {
+  post([this, active] { machine_.set_active(active); });
+}
+void ExchangeLoop::set_draining(bool draining) {
+  post([this, draining] { machine_.set_draining(draining); });
+}
+void ExchangeLoop::set_codec(CodecId codec) {
+  post([this, codec] { machine_.set_codec(codec); });
+}
+void ExchangeLoop::set_progress(Samples progress, Step own_step) {
+  post([this, progress, own_step] { machine_.set_progress(progress, own_step); });
+}
+void ExchangeLoop::abandon_open() {
+  post([this] { machine_.abandon_open(clock_.now()); });
+}
+void ExchangeLoop::cancel_fetch() {
+  post([this] { transfer_.cancel(); });
+}
+
+void ExchangeLoop::set_rounds_every(Duration interval) {
+  post([this, interval] {
+    rounds_every_ = interval;
+    next_round_ = clock_.now();
+  });
+}
+
+void ExchangeLoop::fetch(NodeId donor, std::vector<gossip::ItemKey> wanted,
+                         std::map<gossip::ItemKey, Hash256> expected) {
+  post([this, donor, wanted = std::move(wanted), expected = std::move(expected)]() mutable {
+    fetch_donor_ = donor;
+    transfer_.fetch(clock_.now(), donor, std::move(wanted), std::move(expected));
+  });
+}
+
+void ExchangeLoop::pause_exchanges(std::function<void(gossip::LedgerImage)> taker) {
+  post([this, taker = std::move(taker)] {
+    paused_ = true;
+    taker(machine_.image());
+  });
+}
+
+void ExchangeLoop::resume_exchanges() {
+  post([this] {
+    paused_ = false;
+    for (MeshEvent& event : std::exchange(held_back_, {})) handle(event);
+  });
+}
+
+void ExchangeLoop::set_peers(std::vector<BulkPeer> peers) {
+  post([this, peers = std::move(peers)]() mutable {
+    if (peers == peers_) return;
+    for (const BulkPeer& old : peers_) {
+      const auto same = [&old](const BulkPeer& p) { return p.id == old.id; };
+      if (std::none_of(peers.begin(), peers.end(), same)) transfer_.peer_gone(clock_.now(), old.id);
+    }
+    peers_ = std::move(peers);
+    connect_peers(clock_.now());
+  });
+}
+
+// Keeps a link to every peer and tells the machine who is there and reachable.
+void ExchangeLoop::connect_peers(TimePoint now) {
+  std::vector<ExchangeMachine::Peer> present;
+  for (const BulkPeer& peer : peers_) {
+    const bool linked = mesh_.linked(peer.id);
+    if (peer.exchanges) present.push_back({peer.id, peer.incarnation, linked});
+    auto& dialled = dialled_[peer.id];
+    if (!dialled.empty() && dialled != peer.bulk_address) {
+      mesh_.undial(dialled);
+      dialled.clear();
+    }
+    if (linked || !dialled.empty()) {
+      dial_after_.erase(peer.id);
+      continue;
+    }
+    const auto [it, fresh] = dial_after_.try_emplace(peer.id, self_ < peer.id ? now : now + kDialPatience);
+    if (now < it->second) continue;
+    dialled = peer.bulk_address;
+    mesh_.dial(peer.bulk_address);
+    dial_after_.erase(it);
+  }
+  for (auto it = dialled_.begin(); it != dialled_.end();) {
+    const auto same = [&it](const BulkPeer& p) { return p.id == it->first; };
+    if (std::any_of(peers_.begin(), peers_.end(), same)) {
+      ++it;
+      continue;
+    }
+    if (!it->second.empty()) mesh_.undial(it->second);
+    dial_after_.erase(it->first);
+    it = dialled_.erase(it);
+  }
+  std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  machine_.set_peers(now, std::move(present));
+}
+
+void ExchangeLoop::handle(MeshEvent& event) {
+  const TimePoint now = clock_.now();
+  if (auto* received = std::get_if<Received>(&event)) {
+    if (is_transfer(received->message))
+      transfer_.on_message(now, received->from, received->message, received->payload);
+    else if (!paused_)
+      machine_.on_message(now, received->from, received->message, received->payload);
+    else if (held_back_.size() < kHeldBackMax)
+      held_back_.push_back(std::move(event));
+    return;
+  }
+  if (const auto* up = std::get_if<PeerUp>(&event)) {
+    connect_peers(now);
+    tell(LinkChanged{up->id, true});
+  } else if (const auto* down = std::get_if<PeerDown>(&event)) {
+    transfer_.peer_gone(now, down->id);
+    connect_peers(now);
+    tell(LinkChanged{down->id, false});
+  } else if (const auto* refused = std::get_if<Refused>(&event)) {
+    log_.log(LogLevel::kDebug, "exchange", "bulk link refused",
+             {{"address", refused->address}, {"reason", refused->reject.detail}});
+  }
+}
+
+void ExchangeLoop::tell(Happening happening) {
+  {
+    const std::lock_guard lock(mutex_);
+    happenings_.push_back(std::move(happening));
+  }
+  on_happening_();
+}
+
+TimePoint ExchangeLoop::deadline() const {
+  TimePoint at = std::min(machine_.next_deadline(), transfer_.next_deadline());
+  if (paused_) at = transfer_.next_deadline();
+  if (rounds_every_ > Duration{0} && !paused_) at = std::min(at, next_round_);
+  for (const auto& [id, when] : dial_after_) at = std::min(at, when);
+  return at;
+}
+
+void ExchangeLoop::send_all(std::vector<gossip::Outgoing> outgoing) {
+  for (const gossip::Outgoing& out : outgoing) {
+    // No room or no link: the message counts as lost, and the machines ask again.
+    if (!mesh_.send(out.to, out.message, out.payload)) continue;
+  }
+}
+
+void ExchangeLoop::turn(TimePoint now) {
+  if (!dial_after_.empty()) connect_peers(now);
+  if (!paused_) {
+    if (step_pending_.exchange(false, std::memory_order_acquire))
+      machine_.on_step(now, stepped_.load(std::memory_order_relaxed));
+    if (rounds_every_ > Duration{0} && now >= next_round_) {
+      next_round_ = now + rounds_every_;
+      machine_.on_round(now);
+    }
+    if (machine_.next_deadline() <= now) machine_.tick(now);
+  }
+  if (transfer_.next_deadline() <= now) transfer_.tick(now);
+  send_all(machine_.take_outgoing());
+  send_all(transfer_.take_outgoing());
+
+  auto events = machine_.take_events();
+  auto fetched = transfer_.take_fetched();
+  auto end = transfer_.take_end();
+  // Exchanges are only counted: the control loop looks often enough. What it must act on wakes it.
+  bool ring = !fetched.empty() || end.has_value();
+  for (const auto& event : events) ring |= event.kind == gossip::ExchangeEvent::Kind::kLagging;
+  const std::lock_guard lock(mutex_);
+  for (auto& event : events) happenings_.emplace_back(std::move(event));
+  for (auto& item : fetched) happenings_.emplace_back(std::move(item));
+  if (end) happenings_.emplace_back(FetchEnded{fetch_donor_, std::move(*end)});
+  snapshot_ = {machine_.counters(),     mesh_.counters(),         machine_.open_count(),
+               machine_.ledger_entries(), machine_.ledger_bytes(), machine_.inbound_bytes(), machine_.drained()};
+  if (ring) on_happening_();
+}
+
+void ExchangeLoop::run() {
+  while (!stopping_) {
+    turn(clock_.now());
+    auto events = mesh_.poll(deadline(), wake_.fd());
+    wake_.clear();
+    for (MeshEvent& event : events) handle(event);
+    std::vector<std::function<void()>> commands;
+    {
+      const std::lock_guard lock(mutex_);
+      commands.swap(commands_);
+    }
+    for (auto& command : commands) command();
+  }
+  turn(clock_.now());
+}
+
+std::vector<Happening> ExchangeLoop::take_happenings() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(happenings_, {});
+}
+
+ExchangeSnapshot ExchangeLoop::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+}  // namespace kith::node

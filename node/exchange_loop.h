@@ -1,0 +1,118 @@
+// ExchangeLoop: the thread that averages. It owns the bulk Mesh, the exchange machine and the state transfer, feeds them
+// what arrives and what the trainer's safe points announce, and sends what they answer.
+//
+// Threads: start/stop by the owner; every other call from any thread (it queues a command and wakes the loop). What
+// happened collects in take_happenings() for the control loop, which is woken through `on_happening`.
+// Nothing here ever makes the trainer wait: step() stores a number and rings an eventfd.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "gossip/exchange.h"
+#include "gossip/state_transfer.h"
+#include "node/mesh.h"
+#include "node/wake.h"
+
+namespace kith::node {
+
+struct BulkPeer {
+  NodeId id;
+  Incarnation incarnation = 0;
+  std::string bulk_address;
+  bool exchanges = true;   // false: a link is kept (state transfer), but no averaging
+  bool operator==(const BulkPeer&) const = default;
+};
+
+struct FetchEnded { NodeId donor; Status status; };
+struct LinkChanged { NodeId id; bool up = false; };
+using Happening = std::variant<gossip::ExchangeEvent, gossip::StateTransfer::Fetched, FetchEnded, LinkChanged>;
+
+struct ExchangeSnapshot {
+  gossip::ExchangeCounters counters;
+  MeshCounters mesh;
+  std::size_t open = 0, ledger_entries = 0, ledger_bytes = 0, inbound_bytes = 0;
+  bool drained = true;
+};
+
+class ExchangeLoop {
+ public:
+  // All references outlive the loop. `mesh` is bound already; the loop's thread owns it from start() to stop().
+  ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSettings transfer, Mesh& mesh,
+               gossip::FragmentStore& store, const gossip::PartnerChooser& chooser, gossip::DonorSource& donor,
+               const Clock& clock, Random random, LogSink& log, std::function<void()> on_happening);
+  ~ExchangeLoop();
+
+  // Before start(): what a checkpoint held. kCorrupt if it is no image.
+  Status restore(const gossip::LedgerImage& image);
+  void start();
+  void stop();
+
+  void set_peers(std::vector<BulkPeer> peers);
+  void set_active(bool active);
+  void set_draining(bool draining);
+  void set_codec(CodecId codec);
+  void set_progress(Samples cluster_progress, Step own_step);
+  void step(Step step);          // trainer thread: a safe point has passed
+  void set_rounds_every(Duration interval);  // finishing: rounds by time, nobody steps; zero = off
+  void abandon_open();
+  void fetch(NodeId donor, std::vector<gossip::ItemKey> wanted, std::map<gossip::ItemKey, Hash256> expected);
+  void cancel_fetch();
+
+  // Stops delivering messages to the machine and hands out its ledger: until resume_exchanges() nothing touches the replica
+  // from this side, so that a checkpoint's values and ledger agree. Links stay alive meanwhile.
+  void pause_exchanges(std::function<void(gossip::LedgerImage)> taker);
+  void resume_exchanges();
+
+  std::vector<Happening> take_happenings();
+  [[nodiscard]] ExchangeSnapshot snapshot() const;
+
+ private:
+  void run();
+  void post(std::function<void()> command);
+  void tell(Happening happening);
+  void handle(MeshEvent& event);
+  void connect_peers(TimePoint now);
+  void turn(TimePoint now);      // ticks, rounds, outgoing, events
+  void send_all(std::vector<gossip::Outgoing> outgoing);
+  [[nodiscard]] TimePoint deadline() const;
+
+  // constant after construction
+  Mesh& mesh_;
+  const Clock& clock_;
+  LogSink& log_;
+  NodeId self_;
+  std::function<void()> on_happening_;
+  // loop thread only
+  gossip::ExchangeMachine machine_;
+  gossip::StateTransfer transfer_;
+  std::vector<BulkPeer> peers_;
+  std::map<NodeId, TimePoint> dial_after_;  // peers without a link: when to dial them ourselves
+  std::map<NodeId, std::string> dialled_;
+  NodeId fetch_donor_;
+  bool paused_ = false;
+  std::vector<MeshEvent> held_back_;        // arrived while paused
+  Duration rounds_every_{0};
+  TimePoint next_round_;
+  Step rounds_ = 0;
+  // any thread
+  Wake wake_;
+  std::atomic<Step> stepped_{0};
+  std::atomic<bool> step_pending_{false};
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;                // guards the three below
+  std::vector<std::function<void()>> commands_;
+  std::vector<Happening> happenings_;
+  ExchangeSnapshot snapshot_;
+  std::thread thread_;
+};
+
+}  // namespace kith::node

@@ -1,0 +1,106 @@
+#include "node/handshake.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace kith::node {
+
+using schema::Hello;
+using schema::Plane;
+using schema::Reject;
+using schema::RejectCode;
+using schema::Welcome;
+
+namespace {
+constexpr std::size_t kWelcomeRecords = 64;
+}
+
+Hash256 run_digest(const std::string& cluster, const std::string& run_id) {
+  return Hasher().add(std::string_view(cluster)).add(std::string_view(run_id)).finish();
+}
+
+std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there) {
+  for (const auto& [name, value] : here) {
+    const auto other = std::find_if(there.begin(), there.end(), [&](const auto& f) { return f.first == name; });
+    if (other == there.end()) return name + ": " + value + " here, not stated there";
+    if (other->second != value) return name + ": " + value + " here, " + other->second + " there";
+  }
+  return std::nullopt;
+}
+
+RunPolicy::RunPolicy(RunIdentity identity, NodeId self) : identity_(std::move(identity)), self_(self) {}
+
+Hello RunPolicy::make_hello(Plane plane) {
+  Hello hello;
+  hello.plane = plane;
+  hello.cluster = identity_.cluster;
+  hello.run_id = identity_.run_id;
+  hello.schema_hash = identity_.schema_hash;
+  if (plane == Plane::kControl) hello.facts = identity_.facts;
+  const std::lock_guard lock(mutex_);
+  hello.record = record_;
+  return hello;
+}
+
+Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
+  Welcome welcome;
+  const std::lock_guard lock(mutex_);
+  welcome.record = record_;
+  welcome.progress = progress_;
+  if (plane == Plane::kBulk) return welcome;
+  welcome.facts = identity_.facts;
+  for (const auto& record : members_) {
+    if (record.id == hello.record.id) {
+      welcome.seen_incarnation = record.incarnation;
+    } else if (welcome.records.size() < kWelcomeRecords) {
+      welcome.records.push_back(record);
+    }
+  }
+  return welcome;
+}
+
+Reject RunPolicy::refuse(RejectCode code, std::string detail) const {
+  Reject reject;
+  reject.code = code;
+  reject.detail = std::move(detail);
+  reject.id = self_;
+  return reject;
+}
+
+std::optional<Reject> RunPolicy::judge(const Hello& hello) {
+  if (hello.record.id == self_) return refuse(RejectCode::kSelf, "this is the node itself");
+  if (hello.protocol_min > schema::kProtocolVersion || hello.protocol_max < schema::kProtocolVersion)
+    return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) + " here, " +
+                                             std::to_string(hello.protocol_min) + " to " +
+                                             std::to_string(hello.protocol_max) + " there");
+  if (hello.cluster != identity_.cluster)
+    return refuse(RejectCode::kCluster, "cluster.name: " + identity_.cluster + " here, " + hello.cluster + " there");
+  if (hello.run_id != identity_.run_id)
+    return refuse(RejectCode::kRun, "run.id: " + identity_.run_id + " here, " + hello.run_id + " there");
+  if (hello.schema_hash != identity_.schema_hash)
+    return refuse(RejectCode::kSchema, "model schema (the [model] table, classes, input shape, fragment_bytes): hash " +
+                                           identity_.schema_hash.hex().substr(0, 12) + " here, " +
+                                           hello.schema_hash.hex().substr(0, 12) + " there");
+  if (hello.plane == Plane::kControl)
+    if (auto difference = first_difference(identity_.facts, hello.facts))
+      return refuse(RejectCode::kFacts, *difference);
+  return std::nullopt;
+}
+
+std::optional<std::string> RunPolicy::judge_welcome(const Welcome& welcome) const {
+  return first_difference(identity_.facts, welcome.facts);
+}
+
+void RunPolicy::set_record(const schema::MemberRecord& own) {
+  const std::lock_guard lock(mutex_);
+  record_ = own;
+}
+
+void RunPolicy::set_members(std::vector<schema::MemberRecord> others, Samples progress) {
+  const std::lock_guard lock(mutex_);
+  members_ = std::move(others);
+  progress_ = progress;
+}
+
+}  // namespace kith::node

@@ -1,0 +1,43 @@
+// kithd: one node of a training run.
+#include <cstdio>
+#include <string>
+
+#include "base/clock.h"
+#include "node/config.h"
+#include "node/daemon.h"
+#include "node/daemon_flags.h"
+#include "node/log_format.h"
+
+namespace {
+
+int refuse(const kith::Error& error) {
+  std::fprintf(stderr, "kithd: %s\n", error.message.c_str());
+  return kith::exit_code(error.code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace kith::node;
+  const auto flags = parse_kithd_flags(argc, argv);
+  if (!flags) return refuse(flags.error());
+  if (!flags->answer.empty()) {
+    std::fputs(flags->answer.c_str(), stdout);
+    return 0;
+  }
+  const auto config = config_from_flags(*flags, kith_environment());
+  if (!config) return refuse(config.error());
+  if (flags->check) {
+    const auto report = check_report(*config);
+    if (!report) return refuse(report.error());
+    std::printf("%s\n", report->c_str());
+    return 0;
+  }
+  const auto format = parse_log_format(config->log.format);
+  const auto level = parse_log_level(config->log.level);
+  if (!format) return refuse(format.error());
+  if (!level) return refuse(level.error());
+  FormatLog log(log_settings(*format, *level));
+  for (const std::string& note : config->notes) log.log(kith::LogLevel::kWarn, "config", note);
+  return run_daemon(*config, log);
+}

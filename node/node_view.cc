@@ -1,0 +1,264 @@
+#include "node/node_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "node/checkpoint.h"
+
+namespace kith::node {
+
+using monitoring::HttpQuery;
+using monitoring::HttpReply;
+using nlohmann::json;
+using schema::MemberState;
+using schema::RunState;
+
+namespace {
+
+constexpr auto kCommandPatience = std::chrono::seconds(60);
+constexpr const char* kStates[] = {"waiting", "joining", "training", "finishing", "complete", "leaving"};
+constexpr const char* kMemberStates[] = {"alive", "suspect", "dead", "left"};
+constexpr const char* kReasons[] = {"unknown", "crossing", "lag", "nonfinite", "mismatch", "not_ready", "withdrawn"};
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+json known(double value) { return value < 0 ? json(nullptr) : number(value); }
+
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::uint64_t failed_of(const gossip::ExchangeCounters& c) {
+  return c.refused_busy + c.refused_other + c.refused_crossing + c.suspended;
+}
+
+// Text that other machines chose may hold any bytes: never let them break the JSON.
+std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+HttpReply reply(const Status& status, const std::string& message) {
+  if (status) return HttpReply::json(dump({{"ok", true}, {"message", message}}));
+  return HttpReply::json(dump({{"ok", false},
+                               {"code", exit_code(status.error().code)},
+                               {"message", status.error().message}}));
+}
+
+std::string get(const HttpQuery& query, const std::string& key) {
+  const auto it = query.find(key);
+  return it == query.end() ? "" : it->second;
+}
+
+}  // namespace
+
+NodeViewAdapter::NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer,
+                                 compute::Replica& replica, const compute::ModelSchema& schema,
+                                 Hash256 schema_hash, const Clock& clock)
+    : config_(config),
+      loop_(loop),
+      trainer_(trainer),
+      replica_(replica),
+      schema_(schema),
+      schema_hash_(schema_hash),
+      clock_(clock) {}
+
+std::string NodeViewAdapter::status_json() {
+  const NodeStatus s = loop_.status();
+  const compute::TrainerStats t = trainer_.stats();
+  const auto& c = s.exchange.counters;
+  std::size_t alive = 1;
+  for (const auto& member : s.members) alive += member.record.state == MemberState::kAlive ? 1 : 0;
+  json out = {{"name", s.self.name},
+              {"id", s.self.id.hex()},
+              {"run", config_.run.id},
+              {"cluster", config_.cluster.name},
+              {"state", kStates[static_cast<int>(s.self.run_state)]},
+              {"step", t.steps},
+              {"samples", t.samples},
+              {"progress", s.progress},
+              {"epoch", s.epoch},
+              {"loss", number(t.loss)},
+              {"accuracy", s.final_accuracy >= 0 ? json(s.final_accuracy) : number(t.eval_accuracy)},
+              {"learning_rate", number(t.learning_rate)},
+              {"steps_per_second", number(t.steps_per_second)},
+              {"members", alive},
+              {"exchanges_total", c.completed_initiator + c.completed_responder},
+              {"exchanges_failed_total", failed_of(c)},
+              {"staleness_steps", known(s.staleness_steps)},
+              {"consensus_distance", known(s.consensus_relative)},
+              {"last_checkpoint_step", s.checkpoints.written > 0 ? json(s.checkpoints.last_step) : json(nullptr)},
+              {"checkpoint_errors", s.checkpoints.failed},
+              {"adoptions", s.adoptions},
+              {"address", s.self.control_address},
+              {"bulk_address", s.self.bulk_address},
+              {"http", s.self.http_address},
+              {"healthy", t.healthy},
+              {"version", s.self.version_text}};
+  if (!s.waiting_for.empty()) out["waiting_for"] = s.waiting_for;
+  if (!s.trouble.empty()) out["last_error"] = s.trouble;
+  return dump(out);
+}
+
+std::string NodeViewAdapter::members_json() {
+  const NodeStatus s = loop_.status();
+  const double wall = clock_.wall_seconds();
+  json list = json::array();
+  const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
+    const auto last = s.last_exchange_wall_seconds.find(r.id);
+    list.push_back({{"name", r.name},
+                    {"id", r.id.hex()},
+                    {"address", r.control_address},
+                    {"http", r.http_address},
+                    {"state", kMemberStates[static_cast<int>(r.state)]},
+                    {"run_state", kStates[static_cast<int>(r.run_state)]},
+                    {"step", r.step},
+                    {"samples", r.samples},
+                    {"loss", number(r.loss)},
+                    {"accuracy", number(r.accuracy)},
+                    {"steps_per_second", number(r.steps_per_second)},
+                    {"rtt_ms", rtt_seconds < 0 ? json(nullptr) : json(rtt_seconds * 1e3)},
+                    {"last_exchange_seconds", last == s.last_exchange_wall_seconds.end()
+                                                  ? json(nullptr)
+                                                  : json(std::max(0.0, wall - last->second))},
+                    {"incarnation", r.incarnation},
+                    {"version", r.version_text}});
+  };
+  add(s.self, 0.0);
+  for (const auto& member : s.members) add(member.record, member.rtt_seconds);
+  std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a["name"] < b["name"]; });
+  return dump({{"members", list}});
+}
+
+monitoring::HealthReport NodeViewAdapter::health() {
+  const NodeStatus s = loop_.status();
+  const compute::TrainerStats t = trainer_.stats();
+  monitoring::HealthReport report;
+  report.checks.push_back({"trainer", t.healthy,
+                           t.healthy ? "finite, step " + std::to_string(t.steps)
+                                     : "loss or parameters are not finite: " + s.trouble});
+  const Duration quiet = clock_.now() - s.now;
+  const bool turning = quiet < std::chrono::seconds(10);
+  report.checks.push_back({"loop", turning, turning ? "control loop turns" : "control loop has not turned for " +
+                                                          std::to_string(to_seconds(quiet)) + " s"});
+  const bool stored = s.checkpoints.last_error.empty();
+  report.checks.push_back({"checkpoint", stored, stored ? "last at step " + std::to_string(s.checkpoints.last_step)
+                                                        : s.checkpoints.last_error + ": make room, training goes on"});
+  const bool taking_part = s.self.run_state == RunState::kTraining || s.self.run_state == RunState::kFinishing ||
+                           s.self.run_state == RunState::kComplete;
+  report.checks.push_back({"joined", taking_part,
+                           taking_part ? std::string(kStates[static_cast<int>(s.self.run_state)]) + " with " +
+                                             std::to_string(1 + s.members.size()) + " members known"
+                                       : "not training: " + s.waiting_for,
+                           true});
+  return report;
+}
+
+monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
+  const NodeStatus s = loop_.status();
+  const compute::TrainerStats t = trainer_.stats();
+  const auto& c = s.exchange.counters;
+  monitoring::NodeSnapshot out;
+  out.name = s.self.name;
+  out.id = s.self.id.hex();
+  out.run = config_.run.id;
+  out.model_hash = schema_hash_.hex().substr(0, 16);
+  out.version = s.self.version_text;
+  out.steps = t.steps;
+  out.samples = t.samples;
+  out.loss = finite(t.loss);
+  out.learning_rate = finite(t.learning_rate);
+  out.grad_norm = finite(t.grad_norm);
+  for (std::size_t i = 0; i < out.phase_seconds.size(); ++i) out.phase_seconds[i] = t.phase_seconds[i];
+  out.idle_seconds = t.idle_seconds;
+  out.local = {finite(t.eval_loss), finite(t.eval_accuracy)};
+  if (s.final_accuracy >= 0) out.averaged.accuracy_ratio = s.final_accuracy;
+  out.nonfinite = t.nonfinite;
+  out.clamped_values = t.clamped_values;
+  out.merged_values = t.merged_values;
+  out.published_values = t.published_values;
+  out.skipped_fragments = t.skipped_fragments;
+  out.progress_samples = s.progress;
+  out.progress_epochs = s.epoch;
+  out.exchanges_initiator = c.completed_initiator;
+  out.exchanges_responder = c.completed_responder;
+  out.failures.push_back({"initiator", "busy", c.refused_busy});
+  out.failures.push_back({"initiator", "timeout", c.suspended});
+  out.failures.push_back({"responder", "busy", s.refused_others_busy});
+  for (std::size_t i = 0; i < std::size(kReasons); ++i) {
+    out.failures.push_back({"initiator", kReasons[i], s.refused_by_reason[i]});
+    out.failures.push_back({"responder", kReasons[i], s.refused_others_by_reason[i]});
+  }
+  out.retries = c.retries;
+  out.replays = c.replays;
+  out.duplicates_ignored = c.duplicates_ignored;
+  out.invalid_messages = c.invalid + s.exchange.mesh.dropped_malformed + s.control.dropped_malformed;
+  out.forfeited = c.forfeited;
+  out.payload_bytes_sent = c.payload_bytes_sent;
+  out.payload_bytes_received = c.payload_bytes_received;
+  out.control_bytes_sent = s.control.bytes_sent;
+  out.control_bytes_received = s.control.bytes_received;
+  out.bulk_bytes_sent = s.exchange.mesh.bytes_sent;
+  out.bulk_bytes_received = s.exchange.mesh.bytes_received;
+  if (s.consensus_relative >= 0) out.consensus_distance_relative = s.consensus_relative;
+  if (s.consensus_absolute >= 0) out.consensus_distance = s.consensus_absolute;
+  out.ledger_entries = s.exchange.ledger_entries;
+  out.ledger_bytes = s.exchange.ledger_bytes;
+  const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
+    monitoring::MemberSnapshot member;
+    member.name = r.name;
+    member.id = r.id.hex();
+    member.state = kMemberStates[static_cast<int>(r.state)];
+    if (rtt_seconds >= 0) member.rtt_seconds = rtt_seconds;
+    if (const auto last = s.last_exchange_wall_seconds.find(r.id); last != s.last_exchange_wall_seconds.end())
+      member.last_exchange_timestamp_seconds = last->second;
+    out.members.push_back(std::move(member));
+  };
+  add(s.self, -1.0);
+  for (const auto& member : s.members) add(member.record, member.rtt_seconds);
+  out.checkpoints = s.checkpoints.written;
+  out.checkpoint_errors = s.checkpoints.failed;
+  if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
+  return out;
+}
+
+HttpReply NodeViewAdapter::other(const std::string& path, const HttpQuery& query) {
+  return NodeView::other(path, query);
+}
+
+// Waits for the loop's answer: a worker of its own serves commands, and the loop never waits for it.
+HttpReply NodeViewAdapter::checkpoint(const std::string& export_to) {
+  auto promise = std::make_shared<std::promise<Result<std::string>>>();
+  auto future = promise->get_future();
+  loop_.checkpoint_now([promise](const Result<std::string>& result) { promise->set_value(result); });
+  if (future.wait_for(kCommandPatience) != std::future_status::ready)
+    return reply(fail("the checkpoint is not written after a minute: see the daemon's log"), "");
+  Result<std::string> path = future.get();
+  if (!path) return reply(fail(path.error()), "");
+  if (export_to.empty()) return reply({}, "written " + *path);
+  return reply(export_checkpoint(*path, export_to), "exported to " + export_to);
+}
+
+HttpReply NodeViewAdapter::export_model(const HttpQuery& query) {
+  const std::string path = get(query, "path");
+  if (path.empty()) return reply(fail(ErrorCode::kUsage, "export needs path=FILE"), "");
+  if (loop_.status().self.run_state == RunState::kComplete)
+    return reply(export_checkpoint(config_.node.data_dir + "/model.safetensors", path), "exported to " + path);
+  return checkpoint(path);
+}
+
+HttpReply NodeViewAdapter::command(const std::string& name, const HttpQuery& query) {
+  if (name == "control/checkpoint") return checkpoint("");
+  if (name == "control/export") return export_model(query);
+  if (name == "control/leave") {
+    loop_.request_leave();
+    return reply({}, "leaving: exchanges are finished, a checkpoint is written, the others are told");
+  }
+  if (name == "control/join") {
+    const std::string address = get(query, "address");
+    if (address.empty()) return reply(fail(ErrorCode::kUsage, "join needs address=HOST:PORT"), "");
+    loop_.join(address);
+    return reply({}, "dialling " + address + " until it answers");
+  }
+  return HttpReply::json(dump({{"ok", false}, {"code", 2}, {"message", "unknown command " + name}}), 404);
+}
+
+}  // namespace kith::node

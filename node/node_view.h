@@ -1,0 +1,39 @@
+// NodeViewAdapter: what the outside sees of a running daemon: /status and /members as JSON, health checks, the metrics
+// snapshot, and the commands that come through the Unix socket.
+// Thread: any (HTTP workers); reads copies only.
+#pragma once
+
+#include <chrono>
+
+#include "compute/trainer.h"
+#include "monitoring/routes.h"
+#include "node/control_loop.h"
+
+namespace kith::node {
+
+class NodeViewAdapter final : public monitoring::NodeView {
+ public:
+  NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, compute::Replica& replica,
+                  const compute::ModelSchema& schema, Hash256 schema_hash, const Clock& clock);
+
+  monitoring::NodeSnapshot snapshot() override;
+  std::string status_json() override;
+  std::string members_json() override;
+  monitoring::HealthReport health() override;
+  monitoring::HttpReply other(const std::string& path, const monitoring::HttpQuery& query) override;
+  monitoring::HttpReply command(const std::string& name, const monitoring::HttpQuery& query) override;
+
+ private:
+  monitoring::HttpReply checkpoint(const std::string& export_to);
+  monitoring::HttpReply export_model(const monitoring::HttpQuery& query);
+
+  const Config& config_;
+  ControlLoop& loop_;
+  compute::Trainer& trainer_;
+  compute::Replica& replica_;
+  const compute::ModelSchema& schema_;
+  const Hash256 schema_hash_;
+  const Clock& clock_;
+};
+
+}  // namespace kith::node

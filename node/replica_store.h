@@ -1,0 +1,33 @@
+// ReplicaStore: compute's Replica as the fragments that gossip exchanges (gossip/fragment_store.h).
+//
+// Snapshots and deltas live in two bounded pools, so that what is in flight never grows and a buffer that a ZeroMQ
+// thread still reads is never written to; an empty pool answers kBusy. All memory is reserved at construction.
+// Thread: the exchange thread (buffers return from any).
+#pragma once
+
+#include "base/buffer.h"
+#include "compute/replica.h"
+#include "gossip/fragment_store.h"
+
+namespace kith::node {
+
+class ReplicaStore final : public gossip::FragmentStore {
+ public:
+  // Pools of about `snapshot_bytes` and `delta_bytes`, at least two fragments each, at most what the model can use at once.
+  explicit ReplicaStore(compute::Replica& replica, std::size_t snapshot_bytes = 24U << 20,
+                        std::size_t delta_bytes = 48U << 20);
+
+  [[nodiscard]] std::uint32_t fragment_count() const override { return replica_.fragment_count(); }
+  [[nodiscard]] std::size_t payload_bytes(FragmentIndex fragment, CodecId codec) const override;
+  Result<Slice> snapshot(const ExchangeId& e, FragmentIndex fragment, CodecId codec) override;
+  Result<Committed> commit(const ExchangeId& e, FragmentIndex fragment, const Payload& proposal, CodecId codec,
+                           double weight) override;
+  Status apply(const ExchangeId& e, FragmentIndex fragment, const Payload& delta, CodecId codec) override;
+
+ private:
+  compute::Replica& replica_;
+  BufferPool snapshots_;
+  BufferPool deltas_;
+};
+
+}  // namespace kith::node

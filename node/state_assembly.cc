@@ -1,0 +1,173 @@
+#include "node/state_assembly.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+
+namespace kith::node {
+
+using gossip::ItemKey;
+using schema::StateItem;
+
+namespace {
+
+std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
+
+Hash256 hash_integers(const std::vector<std::int64_t>& integers) {
+  return hash_bytes(std::as_bytes(std::span(integers)));
+}
+
+void put_hash(std::vector<std::byte>& out, const Hash256& hash) {
+  const auto bytes = std::as_bytes(std::span(hash.bytes));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+std::vector<std::byte> Manifest::encode() const {
+  std::vector<std::byte> out(sizeof(std::uint64_t));
+  const std::uint64_t count = fragments.size();
+  std::memcpy(out.data(), &count, sizeof count);
+  for (const Hash256& hash : fragments) put_hash(out, hash);
+  put_hash(out, integers);
+  const auto text = std::as_bytes(std::span(facts_json));
+  out.insert(out.end(), text.begin(), text.end());
+  return out;
+}
+
+Result<Manifest> Manifest::decode(std::span<const std::byte> bytes, std::size_t fragments_expected) {
+  const std::size_t fixed = sizeof(std::uint64_t) + (fragments_expected + 1) * sizeof(Hash256);
+  std::uint64_t count = 0;
+  if (bytes.size() < fixed) return fail(ErrorCode::kCorrupt, "manifest of a final state is too short");
+  std::memcpy(&count, bytes.data(), sizeof count);
+  if (count != fragments_expected)
+    return fail(ErrorCode::kCorrupt, "manifest names " + std::to_string(count) + " fragments, the model has " +
+                                         std::to_string(fragments_expected));
+  Manifest manifest;
+  manifest.fragments.resize(fragments_expected);
+  const std::byte* at = bytes.data() + sizeof count;
+  for (Hash256& hash : manifest.fragments) {
+    std::memcpy(hash.bytes.data(), at, sizeof(Hash256));
+    at += sizeof(Hash256);
+  }
+  std::memcpy(manifest.integers.bytes.data(), at, sizeof(Hash256));
+  manifest.facts_json.assign(reinterpret_cast<const char*>(bytes.data()) + fixed, bytes.size() - fixed);
+  return manifest;
+}
+
+std::string facts_to_json(const FinalFacts& facts) {
+  return nlohmann::json{{"run_id", facts.run_id},       {"model", facts.model_json}, {"version", facts.version},
+                        {"progress", facts.progress},   {"epoch", facts.epoch},      {"data_mean", facts.data_mean},
+                        {"data_std", facts.data_std},   {"accuracy", facts.accuracy}, {"classes", facts.classes}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<FinalFacts> facts_from_json(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return fail(ErrorCode::kCorrupt, "manifest's facts are not JSON");
+  FinalFacts facts;
+  try {
+    facts.run_id = json.at("run_id").get<std::string>();
+    facts.model_json = json.at("model").get<std::string>();
+    facts.version = json.at("version").get<std::string>();
+    facts.progress = json.at("progress").get<Samples>();
+    facts.epoch = json.at("epoch").get<double>();
+    facts.data_mean = json.at("data_mean").get<double>();
+    facts.data_std = json.at("data_std").get<double>();
+    // JSON has no NaN: an unknown accuracy (no test data) travels as null.
+    facts.accuracy = json.at("accuracy").is_null() ? std::nan("") : json.at("accuracy").get<double>();
+    facts.classes = json.at("classes").get<std::size_t>();
+  } catch (const nlohmann::json::exception& error) {
+    return fail(ErrorCode::kCorrupt, std::string("manifest's facts: ") + error.what());
+  }
+  return facts;
+}
+
+Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers, const FinalFacts& facts) {
+  Manifest manifest;
+  std::vector<float> values;
+  for (FragmentIndex f = 0; f < replica.fragment_count(); ++f) {
+    values.resize(replica.range(f).count);
+    replica.read(f, values);
+    manifest.fragments.push_back(hash_bytes(bytes_of(values)));
+  }
+  manifest.integers = hash_integers(integers);
+  manifest.facts_json = facts_to_json(facts);
+  return manifest;
+}
+
+StateAssembly::StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers)
+    : integers_(std::move(integers)) {
+  std::size_t count = 0;
+  for (FragmentIndex f = 0; f < replica.fragment_count(); ++f) {
+    ranges_.push_back(replica.range(f));
+    count += ranges_.back().count;
+  }
+  values_.resize(count);
+  for (FragmentIndex f = 0; f < ranges_.size(); ++f)
+    replica.read(f, std::span(values_).subspan(ranges_[f].offset, ranges_[f].count));
+}
+
+std::vector<ItemKey> StateAssembly::running_items() const {
+  std::vector<ItemKey> keys;
+  for (FragmentIndex f = 0; f < ranges_.size(); ++f) keys.push_back({StateItem::kFragment, f, false});
+  keys.push_back({StateItem::kIntegers, 0, false});
+  return keys;
+}
+
+std::vector<ItemKey> StateAssembly::optimizer_items() const {
+  std::vector<ItemKey> keys;
+  for (std::uint32_t i = 0; i < optimizer_pieces_; ++i) keys.push_back({StateItem::kOptimizer, i, false});
+  return keys;
+}
+
+std::map<ItemKey, Hash256> StateAssembly::differing(const Manifest& manifest) const {
+  std::map<ItemKey, Hash256> keys;
+  for (FragmentIndex f = 0; f < ranges_.size(); ++f) {
+    const auto mine = std::span(values_).subspan(ranges_[f].offset, ranges_[f].count);
+    if (hash_bytes(bytes_of(mine)) != manifest.fragments[f])
+      keys[{StateItem::kFragment, f, true}] = manifest.fragments[f];
+  }
+  if (hash_integers(integers_) != manifest.integers) keys[{StateItem::kIntegers, 0, true}] = manifest.integers;
+  return keys;
+}
+
+Status StateAssembly::add(const gossip::StateTransfer::Fetched& fetched) {
+  const Slice bytes = fetched.bytes.contiguous();
+  const auto wrong = [&](std::size_t expected) {
+    return fail(ErrorCode::kCorrupt, "an item of the fetched state has " + std::to_string(bytes.size()) +
+                                         " bytes, expected " + std::to_string(expected));
+  };
+  bytes_ += bytes.size();
+  donor_progress_ = std::max(donor_progress_, fetched.header.progress);
+  if (fetched.key.item == StateItem::kFragment) {
+    const auto& range = ranges_[fetched.key.index];
+    if (bytes.size() != range.count * sizeof(float)) return wrong(range.count * sizeof(float));
+    std::memcpy(values_.data() + range.offset, bytes.data(), bytes.size());
+  } else if (fetched.key.item == StateItem::kIntegers) {
+    const std::size_t expected = integers_.size() * sizeof(std::int64_t);
+    if (bytes.size() != expected) return wrong(expected);
+    if (expected > 0) std::memcpy(integers_.data(), bytes.data(), expected);
+    // Moments are at most a few copies of the values: more pieces than that is a lie.
+    optimizer_pieces_ = std::min<std::uint32_t>(fetched.header.optimizer_pieces,
+                                                static_cast<std::uint32_t>(4 * ranges_.size() + 4));
+  } else if (fetched.key.item == StateItem::kOptimizer) {
+    const auto view = bytes.bytes();
+    optimizer_[fetched.key.index].assign(view.begin(), view.end());
+  }
+  return {};
+}
+
+compute::TrainerState StateAssembly::take(bool with_optimizer) {
+  compute::TrainerState state;
+  state.values = std::move(values_);
+  state.integers = std::move(integers_);
+  if (!with_optimizer) return state;
+  for (const auto& [index, piece] : optimizer_) state.optimizer.insert(state.optimizer.end(), piece.begin(), piece.end());
+  return state;
+}
+
+}  // namespace kith::node

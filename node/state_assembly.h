@@ -1,0 +1,61 @@
+// StateAssembly: puts fetched items together into one state, and the manifest by which a final state is declared.
+// Pure; one owner (control loop).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compute/replica.h"
+#include "compute/trainer.h"
+#include "gossip/state_transfer.h"
+#include "node/checkpoint.h"
+
+namespace kith::node {
+
+// Hashes of every fragment (R) and of the integers, and the facts of the final file as JSON. Its BLAKE2b-256 is FINAL's root.
+struct Manifest {
+  std::vector<Hash256> fragments;
+  Hash256 integers;
+  std::string facts_json;
+
+  [[nodiscard]] std::vector<std::byte> encode() const;   // u64 count, hashes, integers' hash, text
+  static Result<Manifest> decode(std::span<const std::byte> bytes, std::size_t fragments_expected);
+};
+std::string facts_to_json(const FinalFacts& facts);
+Result<FinalFacts> facts_from_json(const std::string& text);
+
+// Manifest of a state at rest.
+Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers, const FinalFacts& facts);
+
+class StateAssembly {
+ public:
+  // Starts from the replica's present values (so that only what differs need be fetched).
+  StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers);
+
+  // Everything of a donor's running state but moments, and then the moments' pieces.
+  [[nodiscard]] std::vector<gossip::ItemKey> running_items() const;
+  [[nodiscard]] std::vector<gossip::ItemKey> optimizer_items() const;      // after running_items() arrived
+  // What differs from a final state, with the hashes that it must have.
+  [[nodiscard]] std::map<gossip::ItemKey, Hash256> differing(const Manifest& manifest) const;
+
+  Status add(const gossip::StateTransfer::Fetched& fetched);               // kCorrupt: wrong size
+  [[nodiscard]] compute::TrainerState take(bool with_optimizer);
+  [[nodiscard]] const std::vector<float>& values() const { return values_; }
+  [[nodiscard]] const std::vector<std::int64_t>& integers() const { return integers_; }
+  [[nodiscard]] Samples donor_progress() const { return donor_progress_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<compute::FragmentRange> ranges_;
+  std::vector<float> values_;
+  std::vector<std::int64_t> integers_;
+  std::map<std::uint32_t, std::vector<std::byte>> optimizer_;
+  std::uint32_t optimizer_pieces_ = 0;
+  Samples donor_progress_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace kith::node

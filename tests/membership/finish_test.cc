@@ -1,0 +1,140 @@
+#include "gossip/finish.h"
+
+#include <gtest/gtest.h>
+
+namespace kith::gossip {
+namespace {
+
+using schema::RunState;
+using std::chrono::milliseconds;
+
+NodeId id(std::uint8_t n) {
+  NodeId node;
+  node.bytes[0] = n;
+  return node;
+}
+TimePoint at(int ms) { return {milliseconds(ms)}; }
+
+FinishMachine machine(std::uint8_t self, std::uint32_t fragments = 2) {
+  FinishSettings s;
+  s.self = id(self);
+  s.fragments = fragments;
+  return FinishMachine(s);
+}
+
+schema::Final final_by(std::uint8_t declarer, std::uint8_t root) {
+  schema::Final f;
+  f.declarer = id(declarer);
+  f.root.bytes[0] = root;
+  return f;
+}
+
+void agree(FinishMachine& m) {
+  m.on_distance(0, 1e-6);
+  m.on_distance(1, 1e-6);
+}
+
+TEST(Finish, ConvergedNeedsEveryFragmentsLastDistanceBelowTheBound) {
+  FinishMachine m = machine(1);
+  m.begin(at(0));
+  m.update(at(0), {{id(2), RunState::kFinishing, false, true}});
+  m.on_distance(0, 1e-6);
+  EXPECT_FALSE(m.converged());
+  m.on_distance(1, 1e-3);
+  EXPECT_FALSE(m.converged());
+  m.on_distance(1, 1e-5);
+  EXPECT_TRUE(m.converged());
+  m.on_distance(0, 1e-3);
+  EXPECT_FALSE(m.converged());
+}
+
+TEST(Finish, DistancesSeenBeforeTheEndOfTrainingDoNotCount) {
+  FinishMachine m = machine(1);
+  agree(m);
+  m.begin(at(0));
+  m.update(at(0), {{id(2), RunState::kFinishing, true, true}});
+  EXPECT_FALSE(m.converged());
+}
+
+TEST(Finish, OnlyTheLowestLiveIdDeclaresAndOnlyWhenAllAgree) {
+  FinishMachine low = machine(1);
+  FinishMachine high = machine(3);
+  for (FinishMachine* m : {&low, &high}) {
+    m->begin(at(0));
+    agree(*m);
+  }
+  low.update(at(1), {{id(3), RunState::kFinishing, false, true}});
+  EXPECT_EQ(low.phase(), FinishPhase::kConverging);
+  low.update(at(2), {{id(3), RunState::kTraining, true, true}});  // has not seen the end yet
+  EXPECT_EQ(low.phase(), FinishPhase::kConverging);
+  low.update(at(3), {{id(3), RunState::kFinishing, true, true}});
+  EXPECT_EQ(low.phase(), FinishPhase::kDeclaring);
+  high.update(at(3), {{id(1), RunState::kFinishing, true, true}});
+  EXPECT_EQ(high.phase(), FinishPhase::kConverging);
+}
+
+TEST(Finish, WhenTheDeclarerDiesTheNextIdGoesOn) {
+  FinishMachine m = machine(3);
+  m.begin(at(0));
+  agree(m);
+  m.update(at(1), {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kConverging);
+  m.update(at(2), {{id(1), RunState::kFinishing, true, false}, {id(4), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
+}
+
+TEST(Finish, ADeclaredHashWinsAndOfTwoTheLowerDeclarers) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  EXPECT_TRUE(m.on_final(at(1), final_by(5, 7)));
+  EXPECT_EQ(m.phase(), FinishPhase::kFetching);
+  EXPECT_FALSE(m.on_final(at(2), final_by(5, 7)));
+  EXPECT_FALSE(m.on_final(at(2), final_by(6, 8)));
+  EXPECT_TRUE(m.on_final(at(3), final_by(1, 9)));
+  EXPECT_EQ(m.final()->root.bytes[0], 9);
+}
+
+TEST(Finish, AFinalThatArrivesWhileDeclaringIsFollowed) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  m.update(at(1), {});
+  ASSERT_EQ(m.phase(), FinishPhase::kDeclaring);
+  EXPECT_TRUE(m.on_final(at(2), final_by(1, 9)));
+  m.declared(at(3), final_by(2, 4));  // too late
+  EXPECT_EQ(m.phase(), FinishPhase::kFetching);
+  EXPECT_EQ(m.final()->root.bytes[0], 9);
+}
+
+TEST(Finish, AloneConvergesAtOnce) {
+  FinishMachine m = machine(2);
+  EXPECT_FALSE(m.converged());
+  m.begin(at(0));
+  m.update(at(1), {{id(1), RunState::kFinishing, false, false}, {id(3), RunState::kJoining, false, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
+}
+
+TEST(Finish, LingersUntilEveryLiveMemberHasIt) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  m.update(at(1), {});
+  m.declared(at(2), final_by(2, 4));
+  m.update(at(3), {{id(3), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kComplete);
+  m.update(at(4), {{id(3), RunState::kComplete, true, true}, {id(4), RunState::kTraining, false, false}});
+  EXPECT_EQ(m.phase(), FinishPhase::kOver);
+}
+
+TEST(Finish, LingersNoLongerThanTheBoundAfterTheLastSignOfAFetcher) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  m.update(at(1), {});
+  m.declared(at(2), final_by(2, 4));
+  m.served(at(15000));
+  m.update(at(30000), {{id(3), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kComplete);
+  m.update(at(35001), {{id(3), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kOver);
+}
+
+}  // namespace
+}  // namespace kith::gossip

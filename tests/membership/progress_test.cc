@@ -1,0 +1,83 @@
+#include "gossip/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace kith::gossip {
+namespace {
+
+NodeId id(std::uint8_t n) {
+  NodeId node;
+  node.bytes[0] = n;
+  return node;
+}
+
+schema::MemberRecord holder(std::uint8_t file, Samples whole, std::uint32_t index, std::uint32_t count, Samples samples) {
+  schema::MemberRecord r;
+  r.data_fingerprint.bytes[0] = file;
+  r.data_samples = whole;
+  r.shard_index = index;
+  r.shard_count = count;
+  r.shard_samples = samples;
+  return r;
+}
+
+TEST(Progress, SumsWhatNodesDidAndNeverFalls) {
+  Progress p({});
+  p.note(id(1), 100, 10);
+  p.note(id(2), 50, 5);
+  p.note(id(1), 80, 12);  // restarted from an older checkpoint: its mark stays, further steps count
+  EXPECT_EQ(p.samples(), 150U);
+  EXPECT_EQ(p.steps(), 17U);
+}
+
+TEST(Progress, CountsDistinctShardsOnceAndAWholeFileAsAWhole) {
+  Progress p({});
+  for (std::uint32_t k = 1; k <= 4; ++k) p.note_data(holder(1, 1000, k, 4, 250));
+  p.note_data(holder(1, 1000, 2, 4, 250));
+  EXPECT_EQ(p.data_samples(), 1000U);
+  p.note_data(holder(2, 70, 0, 0, 70));
+  EXPECT_EQ(p.data_samples(), 1070U);
+  p.note_data(holder(2, 70, 1, 2, 35));
+  EXPECT_EQ(p.data_samples(), 1070U);
+}
+
+TEST(Progress, OverlappingShardsNeverCountMoreThanTheFile) {
+  Progress p({});
+  p.note_data(holder(1, 100, 1, 1, 100));
+  p.note_data(holder(1, 100, 1, 2, 50));
+  EXPECT_EQ(p.data_samples(), 100U);
+}
+
+TEST(Progress, EpochsEndTheRunOverTheClustersData) {
+  Progress p({.epochs = 3});
+  p.note_data(holder(1, 1000, 1, 2, 500));
+  p.note(id(1), 1499, 1);
+  EXPECT_FALSE(p.done());
+  p.note(id(1), 1500, 2);
+  EXPECT_TRUE(p.done());
+  p.note_data(holder(1, 1000, 2, 2, 500));  // a second holder joins: the run is longer
+  EXPECT_FALSE(p.done());
+  EXPECT_DOUBLE_EQ(p.length_samples(), 3000.0);
+  EXPECT_DOUBLE_EQ(p.epoch(), 1.5);
+}
+
+TEST(Progress, StepsCountTheStepsOfAllNodes) {
+  Progress p({.steps = 30});
+  p.note(id(1), 320, 10);
+  p.note(id(2), 320, 19);
+  EXPECT_FALSE(p.done());
+  p.note(id(2), 352, 20);
+  EXPECT_TRUE(p.done());
+}
+
+TEST(Progress, EndlessRunsAreNeverDone) {
+  Progress p({});
+  p.note_data(holder(1, 10, 0, 0, 10));
+  p.note(id(1), 1U << 30, 1U << 20);
+  EXPECT_TRUE(p.endless());
+  EXPECT_FALSE(p.done());
+  EXPECT_EQ(p.length_samples(), 0.0);
+}
+
+}  // namespace
+}  // namespace kith::gossip
