@@ -27,7 +27,9 @@ mapfile -t wanted < <(sed 's/#.*//; s/[[:space:]]//g; /^$/d' "${lists[@]}")
 
 missing() {
   local installed
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2> /dev/null | sed -n 's/^installed //p')
+  # dpkg-query fails when it does not know one of the names: that one is missing.
+  installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2> /dev/null || true; } |
+    sed -n 's/^installed //p')
   printf '%s\n' "${wanted[@]}" | grep -vxF "${installed:-none}" || true
 }
 
