@@ -29,7 +29,7 @@ FinishMachine::FinishMachine(FinishSettings settings)
 bool FinishMachine::alone() const { return std::none_of(peers_.begin(), peers_.end(), takes_part); }
 
 bool FinishMachine::converged() const {
-  if (phase_ == FinishPhase::kRunning) return false;
+  if (phase_ == FinishPhase::kRunning || !viewed_) return false;
   if (alone()) return true;
   return std::all_of(distance_.begin(), distance_.end(),
                      [this](double distance) { return distance < settings_.distance_max; });
@@ -38,6 +38,7 @@ bool FinishMachine::converged() const {
 void FinishMachine::begin(TimePoint now) {
   if (phase_ != FinishPhase::kRunning) return;
   phase_ = FinishPhase::kConverging;
+  viewed_ = false;
   began_ = last_sign_ = now;
   std::fill(distance_.begin(), distance_.end(), std::numeric_limits<double>::infinity());
 }
@@ -48,6 +49,7 @@ void FinishMachine::on_distance(FragmentIndex fragment, double relative) {
 
 void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
   peers_ = std::move(peers);
+  viewed_ = true;
   if (phase_ == FinishPhase::kConverging && converged()) {
     const bool all = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return !takes_part(peer) || (peer.run_state == RunState::kFinishing && peer.converged);

@@ -64,6 +64,7 @@ class FinishMachine {
   FinishPhase phase_ = FinishPhase::kRunning;
   std::vector<double> distance_;       // per fragment, last seen; infinity before
   std::vector<Peer> peers_;
+  bool viewed_ = false;                // update() was called since begin(): without a view nobody is alone
   std::optional<schema::Final> final_;
   TimePoint began_;
   TimePoint last_sign_;

@@ -182,24 +182,31 @@ void ControlLoop::on_manifest(const Slice& bytes) {
     say(LogLevel::kError, "the declared final state has a manifest that makes no sense",
         {{"why", manifest.error().message}});
     donors_failed_[donor_] = now() + std::chrono::seconds(2);
+    manifest_.reset();
     return;
   }
   manifest_ = std::move(*manifest);
   if (parts_.donor != nullptr) manifest_bytes_ = bytes;
-  const auto wanted = assembly_->differing(*manifest_);
+  final_wanted_ = assembly_->differing(*manifest_);
+}
+
+// The manifest is here: now what differs.
+void ControlLoop::fetch_final_items() {
+  if (finish_.phase() != FinishPhase::kFetching || !assembly_ || !manifest_) return;
+  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(final_wanted_.size())}});
+  if (final_wanted_.empty()) return adopt_final();
   std::vector<ItemKey> keys;
-  for (const auto& [key, hash] : wanted) keys.push_back(key);
-  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(keys.size())}});
-  // The end of the manifest's own fetch is still to be reported: start the next one after it.
-  post([this, keys = std::move(keys), wanted]() mutable {
-    if (finish_.phase() != FinishPhase::kFetching || !assembly_) return;
-    fetching_ = Fetching::kFinalItems;
-    if (keys.empty()) return on_fetch_end({donor_, {}});
-    parts_.exchange->fetch(donor_, std::move(keys), wanted);
-  });
+  for (const auto& [key, hash] : final_wanted_) keys.push_back(key);
+  fetching_ = Fetching::kFinalItems;
+  parts_.exchange->fetch(donor_, std::move(keys), final_wanted_);
 }
 
 void ControlLoop::adopt_final() {
+  if (!assembly_->differing(*manifest_).empty()) {
+    say(LogLevel::kError, "what was fetched is not the declared final state: fetching again");
+    assembly_.reset();
+    return;
+  }
   const auto facts = facts_from_json(manifest_->facts_json);
   if (!facts) {
     say(LogLevel::kError, "the declared final state's facts make no sense", {{"why", facts.error().message}});

@@ -163,6 +163,7 @@ class ControlLoop {
   void accept_final(const schema::Final& final);
   void fetch_final_manifest();
   void on_manifest(const Slice& bytes);
+  void fetch_final_items();
   void adopt_final();
   void write_own_final();
   void complete(const FinalFacts& facts, const std::vector<float>& values, const std::vector<std::int64_t>& integers);

@@ -241,6 +241,8 @@ void ControlLoop::on_fetch_end(const FetchEnded& end) {
     parts_.exchange->fetch(donor_, assembly_->optimizer_items(), {});
   } else if (was == Fetching::kAdoptionValues || was == Fetching::kAdoptionMoments) {
     adopt_assembled();
+  } else if (was == Fetching::kFinalManifest) {
+    fetch_final_items();
   } else if (was == Fetching::kFinalItems) {
     adopt_final();
   }

@@ -105,10 +105,11 @@ TEST(Finish, AFinalThatArrivesWhileDeclaringIsFollowed) {
   EXPECT_EQ(m.final()->root.bytes[0], 9);
 }
 
-TEST(Finish, AloneConvergesAtOnce) {
+TEST(Finish, AloneConvergesAtOnceButNobodyIsAloneBeforeLooking) {
   FinishMachine m = machine(2);
   EXPECT_FALSE(m.converged());
   m.begin(at(0));
+  EXPECT_FALSE(m.converged());
   m.update(at(1), {{id(1), RunState::kFinishing, false, false}, {id(3), RunState::kJoining, false, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
 }
