@@ -175,7 +175,7 @@ Result<CsvTable> read_csv(const std::string& path) {
     if (!more) break;
     if (trimmed(line).empty()) continue;
     split(line, fields);
-    if (std::exchange(first, false) && looks_like_header(fields)) continue;
+    if (std::exchange(first, false) && fields.size() > 1 && looks_like_header(fields)) continue;
     KITH_TRY(builder.add(reader.number(), fields));
   }
   if (table.labels.empty()) return refuse_data(path, "holds no samples");

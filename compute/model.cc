@@ -37,9 +37,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 tl::unexpected<Error> unknown_kind(const std::string& kind) {
+  std::string lower = kind;
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const auto nearest =
       std::min_element(kKinds.begin(), kKinds.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(kind, a.kind) < edit_distance(kind, b.kind);
+        return edit_distance(lower, a.kind) < edit_distance(lower, b.kind);
       });
   std::string known;
   for (const ModelInfo& info : kKinds)

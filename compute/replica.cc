@@ -137,22 +137,23 @@ struct Replica::Impl {
   std::size_t refresh_credit = 0;
 };
 
+// A publication moves through the spare to another fragment, so each has room for the longest one.
 Replica::Impl::Impl(std::size_t value_count, std::size_t fragment_bytes)
-    : publication(reserve_floats(value_count)),
-      taken(reserve_floats(value_count)),
-      pending(reserve_floats(value_count)) {
+    : taken(reserve_floats(value_count)), pending(reserve_floats(value_count)) {
   const auto ranges = cut_fragments(value_count, fragment_bytes);
   count = ranges.size();
+  const std::size_t longest = ranges.empty() ? 0 : ranges[0].count;
+  publication = reserve_floats(count * longest);
+  spare_memory = reserve_floats(longest);
+  spare = spare_memory.get();
   fragments = std::make_unique<Fragment[]>(count);
   for (std::size_t i = 0; i < count; ++i) {
     Fragment& fragment = fragments[i];
     fragment.range = ranges[i];
-    fragment.p = publication.get() + ranges[i].offset;
+    fragment.p = publication.get() + i * longest;
     fragment.t = taken.get() + ranges[i].offset;
     fragment.d = pending.get() + ranges[i].offset;
   }
-  spare_memory = reserve_floats(count == 0 ? 0 : ranges[0].count);
-  spare = spare_memory.get();
 }
 
 Replica::Replica(std::size_t value_count, std::size_t fragment_bytes)
@@ -233,6 +234,11 @@ void Replica::want(FragmentIndex index) {
   fragment.read_since = true;
 }
 
+void Replica::hold_for_test(FragmentIndex index, const std::function<void()>& work) {
+  const std::lock_guard lock(impl_->at(index).mutex);
+  work();
+}
+
 void Replica::freeze() { impl_->frozen.store(true, std::memory_order_release); }
 void Replica::thaw() { impl_->frozen.store(false, std::memory_order_release); }
 bool Replica::frozen() const { return impl_->frozen.load(std::memory_order_acquire); }
@@ -252,6 +258,7 @@ bool Replica::Impl::begin(Fragment& fragment, const Visit& how, SafePointStats& 
   if (!fragment.has_taken && fragment.has_pending) {
     std::swap(fragment.t, fragment.d);
     fragment.has_taken = true;
+    fragment.taken_in_x = false;
     fragment.has_pending = false;
   }
   const bool stale = fragment.read_since && how.stepped;

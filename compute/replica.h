@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -72,6 +73,8 @@ class Replica {
   // What is not yet in x: D, and T while it is not merged. Only for checks of conservation, with
   // the trainer at rest.
   void read_pending(FragmentIndex fragment, std::span<float> out);
+  // Runs `work` under the fragment's lock: tests of what the trainer does with a busy fragment.
+  void hold_for_test(FragmentIndex fragment, const std::function<void()>& work);
 
   // Freezes publication: until thaw(), the trainer skips all fragments (no merge, no publish), so
   // that read() of every fragment and a ledger image taken meanwhile belong to the safe point at

@@ -57,6 +57,7 @@ struct Trainer::Impl {
   // -- trainer thread --
   void run();
   void turn();
+  bool may_step();
   void step_once();
   bool merge(bool stepped);
   void rest();
@@ -140,11 +141,20 @@ void Trainer::Impl::run() {
 void Trainer::Impl::turn() {
   serve();
   if (stopping.load()) return;
-  if (hold.load() || blocked.load()) {
-    rest();
-  } else {
+  if (may_step()) {
     step_once();
+  } else {
+    rest();
   }
+}
+
+// Leaving rest is decided under the mutex, so that whoever holds the trainer and then sees it
+// resting sees the truth.
+bool Trainer::Impl::may_step() {
+  if (!resting.load()) return !hold.load() && !blocked.load();
+  const std::lock_guard lock(mutex);
+  resting.store(hold.load() || blocked.load());
+  return !resting.load();
 }
 
 void Trainer::Impl::timed(TrainerPhase phase, const std::function<void()>& work) {
@@ -191,8 +201,8 @@ void Trainer::Impl::rest() {
   if (!blocked.load()) merge(false);
   meter.publish(true);
   const auto something = [this] {
-    const bool may_step = !hold.load() && !blocked.load();
-    return stopping.load() || may_step || can_serve() ||
+    const bool free = !hold.load() && !blocked.load();
+    return stopping.load() || free || can_serve() ||
            (nudged.load() && !blocked.load() && !replica.frozen());
   };
   std::unique_lock lock(mutex);
@@ -202,7 +212,6 @@ void Trainer::Impl::rest() {
   } else {
     wake.wait(lock, something);
   }
-  if (!hold.load() && !blocked.load()) resting.store(false);
 }
 
 // The rest of min_step. What arrived meanwhile is merged at its end, before the next gradient is
