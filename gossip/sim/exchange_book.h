@@ -49,6 +49,9 @@ class ExchangeBook {
 
   // Null if never proposed.
   ExchangeRecord* find(const ExchangeKey& key);
+  [[nodiscard]] const ExchangeRecord* find(const ExchangeKey& key) const {
+    return const_cast<ExchangeBook*>(this)->find(key);
+  }
   // The record, made if need be.
   ExchangeRecord& make(const ExchangeKey& key);
   // How many exchanges this node proposed in this boot (= its highest sequence).

@@ -113,7 +113,8 @@ void Oracle::closed(const ExchangeId& e) {
   Record* record = book_.find(key);
   if (record == nullptr || record->has(Record::kApplied) || record->has(Record::kClosed)) return;
   record->set(Record::kClosed);
-  note(key.initiator, Entry::Act::kClose, key, {});
+  note(key.initiator, Entry::Act::kClose, key,
+       record->flight != 0 ? book_.delta(*record) : std::span<const Fixed>{});
   if (record->flight == 0) return;
   if (!record->has(Record::kExcused)) {
     return report("both or neither",
@@ -155,7 +156,7 @@ void Oracle::note(NodeIndex node, Entry::Act act, const ExchangeKey& key,
                   std::span<const Fixed> delta) {
   if (!journal_ || generations_[node].empty()) return;
   Generation& newest = generations_[node].front();
-  newest.journal.push_back({act, key, newest.deltas.size()});
+  newest.journal.push_back({act, key, newest.deltas.size(), delta.size()});
   newest.deltas.insert(newest.deltas.end(), delta.begin(), delta.end());
 }
 
@@ -222,25 +223,22 @@ void Oracle::undo(NodeIndex node, const Generation& since) {
   for (auto entry = since.journal.rbegin(); entry != since.journal.rend(); ++entry) {
     Record& record = *book_.find(entry->key);
     record.set(Record::kExcused);
-    const bool known = entry->key.initiator != node || !forgotten(entry->key);
-    switch (entry->act) {
-      case Entry::Act::kCommit:
-        if (!record.has(Record::kApplied)) record.set(Record::kUndone);
-        break;
-      case Entry::Act::kApply:
-        if (!known) break;
-        record.clear(Record::kApplied);
-        fly(entry->key, record, std::span(since.deltas).subspan(entry->delta, layout_.values));
-        for (std::size_t i = 0; i < layout_.values; ++i) {
-          book_change(std::size_t{record.fragment} * layout_.values + i,
-                      since.deltas[entry->delta + i]);
-        }
-        break;
-      case Entry::Act::kClose:
-        if (known) record.clear(Record::kClosed);
-        break;
+    if (entry->act == Entry::Act::kCommit) {
+      if (!record.has(Record::kApplied)) record.set(Record::kUndone);
+    } else if (!forgotten(entry->key)) {
+      record.clear(entry->act == Entry::Act::kApply ? Record::kApplied : Record::kClosed);
+      fly_again(entry->key, record,
+                std::span(since.deltas).subspan(entry->delta, entry->delta_values));
     }
   }
+}
+
+// The initiator has the exchange open again: what its responder had committed may still reach it.
+void Oracle::fly_again(const ExchangeKey& key, Record& record, std::span<const Fixed> delta) {
+  if (delta.empty() || record.flight != 0) return;
+  fly(key, record, delta);
+  const std::size_t first = std::size_t{record.fragment} * layout_.values;
+  for (std::size_t i = 0; i < delta.size(); ++i) book_change(first + i, delta[i]);
 }
 
 void Oracle::restarted(NodeIndex node, const FixedPointStore& store,
@@ -296,7 +294,8 @@ std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) c
     std::set<std::pair<NodeIndex, std::uint16_t>> open, ledger;
     book_.each(initiator, [&](const ExchangeKey& key, const Record& record) {
       const std::pair place(record.responder, record.fragment);
-      const bool ended = record.has(Record::kApplied) || record.has(Record::kClosed) || forgotten(key);
+      const bool ended =
+          record.has(Record::kApplied) || record.has(Record::kClosed) || forgotten(key);
       if (gone[record.responder] && !ended) open.insert(place);
       if (gone[initiator] && record.has(Record::kCommitted)) ledger.insert(place);
     });
@@ -306,6 +305,13 @@ std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) c
   return left;
 }
 
+bool Oracle::all_landed() const {
+  return std::all_of(
+      book_.flights().begin(), book_.flights().end(), [this](const ExchangeBook::Flight& flight) {
+        return flight.key.initiator == kNobody || book_.find(flight.key)->has(Record::kExcused);
+      });
+}
+
 void Oracle::check_settled() {
   for (const ExchangeBook::Flight& flight : book_.flights()) {
     if (flight.key.initiator == kNobody) continue;
@@ -313,7 +319,8 @@ void Oracle::check_settled() {
     if (record.has(Record::kExcused)) {
       ++excused_;
     } else {
-      report("both or neither", describe(flight.key) + " is committed and was never applied");
+      report("both or neither", describe(flight.key) + " is committed by node " +
+                                    std::to_string(record.responder) + " and was never applied");
     }
   }
 }

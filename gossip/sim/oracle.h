@@ -63,13 +63,15 @@ class Oracle final : public StoreWatcher {
   void check(NodeIndex node, const FixedPointStore& store);
   // All nodes at once, from nothing.
   void recount(std::span<const FixedPointStore* const> stores);
-  // What nodes that are gone for good leave behind at the others, at most: open exchanges that nobody will answer, ledger
-  // entries that nobody will collect. One per peer and fragment. [node]
+  // What nodes that are gone for good leave behind at the others, at most: open exchanges that
+  // nobody will answer, ledger entries that nobody will collect. One per peer and fragment. [node]
   struct Leftover {
     std::size_t open = 0, ledger = 0;
   };
   [[nodiscard]] std::vector<Leftover> leftovers(const std::vector<bool>& gone) const;
-  // When all is quiet: nothing flies but what a crash or a forfeit left behind.
+  // Nothing flies but what a crash or a forfeit left behind.
+  [[nodiscard]] bool all_landed() const;
+  // When all is quiet: all_landed() or a violation.
   void check_settled();
 
   void report(std::string invariant, std::string text);  // keeps the first
@@ -84,7 +86,8 @@ class Oracle final : public StoreWatcher {
   struct Entry {
     enum class Act : std::uint8_t { kCommit, kApply, kClose } act = Act::kCommit;
     ExchangeKey key;
-    std::size_t delta = 0;  // kApply: first of its values in `deltas`
+    std::size_t delta = 0;  // kApply, kClose: what flew until then, in `deltas`
+    std::size_t delta_values = 0;
   };
   struct Generation {
     std::uint32_t boot = 0;
@@ -96,6 +99,7 @@ class Oracle final : public StoreWatcher {
 
   void note(NodeIndex node, Entry::Act act, const ExchangeKey& key, std::span<const Fixed> delta);
   void undo(NodeIndex node, const Generation& since);
+  void fly_again(const ExchangeKey& key, ExchangeRecord& record, std::span<const Fixed> delta);
   [[nodiscard]] bool forgotten(const ExchangeKey& key) const;
   void forget_own(NodeIndex node);
   void fly(const ExchangeKey& key, ExchangeRecord& record, std::span<const Fixed> delta);

@@ -190,8 +190,10 @@ void Simulator::settle(const ProgressCallback& progress) {
     drain(i);
     oracle_.check(i, nodes_[i]->store());
   }
-  // Questions of long suspended exchanges come every 10 s at last, reminders of the ledger every 30 s.
-  const Duration bound = std::chrono::seconds(60) + 40 * (machine_settings().retry_interval + network_.delay_max());
+  // Questions of long suspended exchanges come every 10 s at last, reminders of the ledger every 30
+  // s.
+  const Duration bound =
+      std::chrono::seconds(60) + 40 * (machine_settings().retry_interval + network_.delay_max());
   if (!all_at_rest()) run_until(begin + bound, progress);
   report_.settle_seconds = to_seconds(now_ - begin);
   if (oracle_.violation()) return;
@@ -207,6 +209,7 @@ bool Simulator::at_rest(NodeIndex node) const {
 }
 
 bool Simulator::all_at_rest() const {
+  if (!oracle_.all_landed()) return false;
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     if (!at_rest(i)) return false;
   }
@@ -217,10 +220,13 @@ void Simulator::report_restless(Duration bound) {
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     if (at_rest(i)) continue;
     const gossip::ExchangeMachine& machine = nodes_[i]->machine();
-    oracle_.report("liveness", std::to_string(to_seconds(bound)) + " s after the last fault node " + std::to_string(i) +
-                                   " still has " + std::to_string(machine.open_count()) + " open exchanges and " +
-                                   std::to_string(machine.ledger_entries()) + " ledger entries; nodes that are gone for "
-                                   "good explain " + std::to_string(leftovers_[i].open) + " and " +
+    oracle_.report("liveness", std::to_string(to_seconds(bound)) + " s after the last fault node " +
+                                   std::to_string(i) + " still has " +
+                                   std::to_string(machine.open_count()) + " open exchanges and " +
+                                   std::to_string(machine.ledger_entries()) +
+                                   " ledger entries; nodes that are gone for "
+                                   "good explain " +
+                                   std::to_string(leftovers_[i].open) + " and " +
                                    std::to_string(leftovers_[i].ledger));
   }
 }

@@ -1,4 +1,5 @@
-// Same seed, same events: twice in one process, and the same numbers with every compiler (this file holds them).
+// Same seed, same events: twice in one process, and the same numbers with every compiler (this file
+// holds them).
 #include <gtest/gtest.h>
 
 #include "gossip/sim/simulate.h"
@@ -33,8 +34,8 @@ TEST(Replay, AnotherSeedGivesAnotherHash) {
   EXPECT_NE(run_simulation(faulty(11)).hash, run_simulation(faulty(13)).hash);
 }
 
-// Recorded; a change of protocol, simulator or settings changes them, a compiler must not. To renew: run this test and copy
-// what it prints, after g++ and clang++ agree.
+// Recorded; a change of protocol, simulator or settings changes them, a compiler must not. To
+// renew: run this test and copy what it prints, after g++ and clang++ agree.
 struct Recorded {
   std::uint64_t seed, hash;
 };

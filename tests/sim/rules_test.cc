@@ -1,5 +1,6 @@
-// The update rules, one exchange at a time: elastic gossip (Pramod 2018), AD-PSGD (Lian et al. 2018), and the contraction
-// of the topologies (GossipGraD's hypercube, Daily et al. 2018; the edge-coloured ring).
+// The update rules, one exchange at a time: elastic gossip (Pramod 2018), AD-PSGD (Lian et al.
+// 2018), and the contraction of the topologies (GossipGraD's hypercube, Daily et al. 2018; the
+// edge-coloured ring).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,8 +38,9 @@ TEST(AdPsgd, SetsBothToTheirMean) {
   EXPECT_EQ(pairs.value(1), 1.0);
 }
 
-// Expected variance over uniform pairs: exactly 1 - 1/(N-1) per exchange. 6,000 trials; the ratio's deviation within one
-// trial is below 0.2, so the mean is off by more than 0.01 once in 10^4 seeds. With alpha = 1/4 it would be 0.893.
+// Expected variance over uniform pairs: exactly 1 - 1/(N-1) per exchange. 6,000 trials; the ratio's
+// deviation within one trial is below 0.2, so the mean is off by more than 0.01 once in 10^4 seeds.
+// With alpha = 1/4 it would be 0.893.
 TEST(AdPsgd, ContractsVarianceByOneMinusOneOverNMinusOneOverUniformPairs) {
   constexpr std::size_t kNodes = 8;
   const auto topology = gossip::find_topology("random");
@@ -62,8 +64,9 @@ TEST(AdPsgd, ContractsVarianceByOneMinusOneOverNMinusOneOverUniformPairs) {
   EXPECT_NEAR(ratio / kTrials, 1.0 - 1.0 / (kNodes - 1), 0.01);
 }
 
-// x0 = 4, x1 = 0, rate times curvature 1/4, centre 0: the rule gives 2 - 1 = 1 on both sides for node 0's gradient of
-// 4 and node 1's of 0. Gradient after averaging: 1.5; averaging after the update: (3 + 0) / 2 = 1.5.
+// x0 = 4, x1 = 0, rate times curvature 1/4, centre 0: the rule gives 2 - 1 = 1 on both sides for
+// node 0's gradient of 4 and node 1's of 0. Gradient after averaging: 1.5; averaging after the
+// update: (3 + 0) / 2 = 1.5.
 TEST(AdPsgd, TakesTheGradientBeforeAveragingAndAppliesItAfter) {
   SerialPairs pairs({4.0, 0.0}, 0.5);
   QuadraticTrainer first(pairs.store(0), kOne / 4, {0});
@@ -104,11 +107,12 @@ TEST(Hypercube, ReachesTheExactMeanInLogNRounds) {
   EXPECT_GT(pairs.variance(), 1e-6) << "one dimension is still missing";
   lock_step_round(pairs);
   EXPECT_EQ(pairs.sum(), sum);
-  for (NodeIndex i = 0; i < 16; ++i) EXPECT_NEAR(static_cast<double>(pairs.fixed(i)), static_cast<double>(sum) / 16, 16);
+  for (NodeIndex i = 0; i < 16; ++i)
+    EXPECT_NEAR(static_cast<double>(pairs.fixed(i)), static_cast<double>(sum) / 16, 16);
 }
 
-// Two colours in turn: pairs are equal after the first round, and from then on each round multiplies the slowest mode by
-// cos(2 pi / N).
+// Two colours in turn: pairs are equal after the first round, and from then on each round
+// multiplies the slowest mode by cos(2 pi / N).
 TEST(Ring, ContractsByTheCosinePerRound) {
   constexpr std::size_t kNodes = 12;
   const auto chooser = make_topology("ring");

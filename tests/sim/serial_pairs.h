@@ -1,5 +1,5 @@
-// SerialPairs: production machines over integer replicas, one exchange at a time, no network in between. For checks of the
-// update rules themselves, where nothing may overlap.
+// SerialPairs: production machines over integer replicas, one exchange at a time, no network in
+// between. For checks of the update rules themselves, where nothing may overlap.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,10 +30,12 @@ class AimedChooser final : public gossip::PartnerChooser {
 class SerialPairs {
  public:
   // Without `chooser`, exchange() says who averages with whom.
-  SerialPairs(const std::vector<double>& start, double weight, const gossip::PartnerChooser* chooser = nullptr)
+  SerialPairs(const std::vector<double>& start, double weight,
+              const gossip::PartnerChooser* chooser = nullptr)
       : aimed_(start.size()) {
     for (NodeIndex i = 0; i < start.size(); ++i) by_id_.push_back(i);
-    std::sort(by_id_.begin(), by_id_.end(), [](NodeIndex a, NodeIndex b) { return node_id(a) < node_id(b); });
+    std::sort(by_id_.begin(), by_id_.end(),
+              [](NodeIndex a, NodeIndex b) { return node_id(a) < node_id(b); });
     for (NodeIndex i = 0; i < start.size(); ++i) {
       stores_.push_back(std::make_unique<FixedPointStore>(Layout{1, 1}, i, nullptr));
       gossip::ExchangeSettings settings;
@@ -49,7 +51,8 @@ class SerialPairs {
   }
 
   void set(const std::vector<double>& values) {
-    for (NodeIndex i = 0; i < values.size(); ++i) stores_[i]->set_live(std::vector<Fixed>{to_fixed(values[i])});
+    for (NodeIndex i = 0; i < values.size(); ++i)
+      stores_[i]->set_live(std::vector<Fixed>{to_fixed(values[i])});
   }
   // One exchange that `from` proposes to `to`, to its end, and merged on both sides.
   void exchange(NodeIndex from, NodeIndex to) {
@@ -99,7 +102,8 @@ class SerialPairs {
     gossip::Outgoing outgoing;
   };
   [[nodiscard]] std::uint32_t place(NodeIndex node) const {
-    return static_cast<std::uint32_t>(std::find(by_id_.begin(), by_id_.end(), node) - by_id_.begin());
+    return static_cast<std::uint32_t>(std::find(by_id_.begin(), by_id_.end(), node) -
+                                      by_id_.begin());
   }
   [[nodiscard]] std::vector<gossip::ExchangeMachine::Peer> others(NodeIndex self) const {
     std::vector<gossip::ExchangeMachine::Peer> peers;
@@ -109,7 +113,8 @@ class SerialPairs {
     return peers;
   }
   void collect(NodeIndex node, std::deque<Posted>& mail) {
-    for (auto& outgoing : machines_[node]->take_outgoing()) mail.push_back({node, std::move(outgoing)});
+    for (auto& outgoing : machines_[node]->take_outgoing())
+      mail.push_back({node, std::move(outgoing)});
     machines_[node]->take_events();
   }
   void deliver(NodeIndex first) {
@@ -120,7 +125,8 @@ class SerialPairs {
       const Posted posted = std::move(mail.front());
       mail.pop_front();
       const NodeIndex to = index_of(posted.outgoing.to);
-      machines_[to]->on_message(now_, node_id(posted.from), posted.outgoing.message, posted.outgoing.payload);
+      machines_[to]->on_message(now_, node_id(posted.from), posted.outgoing.message,
+                                posted.outgoing.payload);
       collect(to, mail);
     }
   }

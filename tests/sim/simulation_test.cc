@@ -134,7 +134,8 @@ TEST(PlantedFault, AResultAppliedTwiceIsCaught) {
   EXPECT_THAT(report.violation, HasSubstr("--plant apply-result-twice"));
 }
 
-// A late copy of PROPOSE and of its chunk must arrive after the ACK: many copies, many of them late.
+// A late copy of PROPOSE and of its chunk must arrive after the ACK: many copies, many of them
+// late.
 TEST(PlantedFault, ADroppedTombstoneIsCaught) {
   SimulationSettings settings;
   settings.nodes = 16;
@@ -179,8 +180,10 @@ TEST(Simulation, ReportsInTheDocumentedForm) {
   settings.seconds = 2;
   settings.seed = 7;
   const SimulationReport report = run_simulation(settings);
-  EXPECT_THAT(report.last_line, testing::MatchesRegex("seed=7 events=[0-9]+ hash=[0-9a-f]{16} violations=0"));
-  EXPECT_EQ(report.text.substr(report.text.size() - report.last_line.size() - 1), report.last_line + "\n");
+  EXPECT_THAT(report.last_line,
+              testing::MatchesRegex("seed=7 events=[0-9]+ hash=[0-9a-f]{16} violations=0"));
+  EXPECT_EQ(report.text.substr(report.text.size() - report.last_line.size() - 1),
+            report.last_line + "\n");
 }
 
 TEST(Simulation, CallsProgressInALongRun) {
