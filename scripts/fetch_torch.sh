@@ -80,7 +80,7 @@ rm -rf "$cache"/unpacking-*
 downloads=$cache/downloads
 work=$cache/unpacking-$$
 mkdir -p "$downloads" "$work"
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work"; rmdir "$downloads" 2> /dev/null || true' EXIT
 trap 'exit 130' INT TERM
 
 # The wheel named by its hash, from an interrupted fetch or from the registry.
@@ -95,6 +95,19 @@ find_wheel() {
   done
 }
 
+# Why pip failed, in a few words.
+reason() {
+  if grep -q 'No space left' "$1"; then
+    echo "no space left in $cache"
+  elif grep -q 'DO NOT MATCH THE HASHES' "$1"; then
+    echo "what the registry sent does not have the hash in scripts/torch.lock"
+  elif grep -q -E 'Retrying|Connection|timed out|resolution' "$1"; then
+    echo "the package registry cannot be reached"
+  else
+    grep -m1 '^ERROR' "$1" || tail -n 1 "$1"
+  fi
+}
+
 download() {
   local name=$1 wanted=$2 hash=$3 log=$work/pip.log
   echo "$name==$wanted --hash=sha256:$hash" > "$work/requirement.txt"
@@ -104,9 +117,7 @@ download() {
       --platform manylinux_2_18_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
       --platform manylinux_2_12_x86_64 --platform manylinux2010_x86_64 --platform any \
       --dest "$work" -r "$work/requirement.txt" > "$log" 2>&1; then
-    local reason
-    reason=$(grep -i -m1 -E 'No space|hash|ERROR' "$log" || tail -n 1 "$log")
-    die "cannot download $name==$wanted (${reason:-pip said nothing}): check the network, pip's index and $cache, or set" \
+    die "cannot download $name==$wanted ($(reason "$log")): check the network and pip's index, or set" \
       "KITH_TORCH_ROOT=<another LibTorch >= 2.6>"
   fi
   mv "$work"/*.whl "$downloads/"
@@ -168,6 +179,5 @@ while read -r name wanted hash; do
   wheel=$(find_wheel "$hash")
   [[ -z $wheel ]] || rm -f "$wheel"
 done <<< "$lines"
-rmdir "$downloads" 2> /dev/null || true
 say "LibTorch $version is in $folder ($(du -sh "$folder" | cut -f1))"
 echo "$folder"
