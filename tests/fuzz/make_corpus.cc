@@ -1,4 +1,4 @@
-// Writes the seeds of the message fuzzers: make_corpus DIRECTORY. For each message: `valid` (every
+// Writes the seeds of all fuzzers: make_corpus DIRECTORY. For each message: `valid` (every
 // field set; also the golden bytes of tests/schema/corpus_test.cc, so a changed wire format shows),
 // three random ones, truncations with and without a fitting table, and hostile values of single
 // words. Run it only when a message gains a field.
@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "schema/codec.h"
+#include "tests/fuzz/file_seeds.h"
 #include "tests/schema/samples.h"
 
 namespace kith::schema {
@@ -72,5 +73,6 @@ int main(int argc, char** argv) {
   }
   for (std::size_t kind = 0; kind < kith::schema::kMessageKinds; ++kind)
     kith::schema::write_kind(argv[1], kind);
+  kith::write_file_seeds(argv[1]);
   return 0;
 }
