@@ -25,10 +25,6 @@ Levels find_levels() {
   levels.tables.push_back(&kernels::kBaseTable);
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) levels.tables.push_back(&kernels::kAvx2Table);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-    levels.tables.push_back(&kernels::kAvx512Table);
-  }
 #endif
   for (const Table* table : levels.tables) levels.names.push_back(table->name);
   return levels;

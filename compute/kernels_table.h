@@ -48,7 +48,6 @@ struct Table {
 extern const Table kBaseTable;
 #if defined(__x86_64__)
 extern const Table kAvx2Table;
-extern const Table kAvx512Table;
 #endif
 
 }  // namespace kith::compute::kernels

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "compute/trainer_meter.h"
+#include "compute/work_timer.h"
 
 namespace kith::compute {
 namespace {
@@ -70,7 +71,6 @@ struct Trainer::Impl {
   void evaluate();
   void lose_health(const std::string& what);
   [[nodiscard]] TrainerImage image() const;
-  void timed(TrainerPhase phase, const std::function<void()>& work);
 
   // -- any thread --
   void post(Request request);
@@ -93,6 +93,7 @@ struct Trainer::Impl {
 
   // Trainer thread only (the meter has a side for readers).
   TrainerMeter meter;
+  WorkTimer timer;
   std::uint64_t seed;
   std::optional<BatchCursor> cursor;
   double lr_scale = 1.0;
@@ -157,12 +158,6 @@ bool Trainer::Impl::may_step() {
   return !resting.load();
 }
 
-void Trainer::Impl::timed(TrainerPhase phase, const std::function<void()>& work) {
-  const TimePoint start = clock.now();
-  work();
-  meter.add(phase, to_seconds(clock.now() - start));
-}
-
 void Trainer::Impl::step_once() {
   const TimePoint start = clock.now();
   // A wake-up that came late is made good by the next step, so that the pace is min_step and not a
@@ -170,15 +165,17 @@ void Trainer::Impl::step_once() {
   const bool on_pace = start >= due && start - due < settings.min_step / 4;
   due = (on_pace ? due : start) + settings.min_step;
 
-  Batch batch;
-  timed(TrainerPhase::kData, [&] { batch = cursor->next(); });
+  const Batch batch = cursor->next();
+  meter.add(TrainerPhase::kData, to_seconds(clock.now() - start));
   const double rate = learning_rate(settings.schedule, static_cast<double>(progress())) * lr_scale;
   const StepResult result = model.step(batch, rate);
   if (!result.finite || !std::isfinite(result.loss))
     return lose_health("the loss or its gradient is not finite");
   if (!merge(true)) return;
   meter.add_step(result, batch.count, rate, to_seconds(clock.now() - start));
-  timed(TrainerPhase::kWait, [&] { listener.on_step(meter.own().steps); });
+  timer.restart();
+  listener.on_step(meter.own().steps);
+  meter.add(TrainerPhase::kWait, timer.seconds());
   meter.publish(false);
   idle(due);
 }
@@ -187,8 +184,9 @@ void Trainer::Impl::step_once() {
 bool Trainer::Impl::merge(bool stepped) {
   if (replica.frozen()) return true;  // what arrived stays known as a nudge
   nudged.store(false);
-  SafePointStats stats;
-  timed(TrainerPhase::kMerge, [&] { stats = replica.safe_point(model, false, stepped); });
+  timer.restart();
+  const SafePointStats stats = replica.safe_point(model, false, stepped);
+  meter.add(TrainerPhase::kMerge, timer.seconds());
   meter.add_safe_point(stats);
   left_busy = stats.skipped_fragments > 0;
   if (stats.nonfinite_fragments == 0) return true;
@@ -295,8 +293,9 @@ TrainerImage Trainer::Impl::image() const {
 
 void Trainer::Impl::cut(Request& request) {
   if (!blocked.load()) {
-    SafePointStats stats;
-    timed(TrainerPhase::kMerge, [&] { stats = replica.settle(model); });
+    timer.restart();
+    const SafePointStats stats = replica.settle(model);
+    meter.add(TrainerPhase::kMerge, timer.seconds());
     meter.add_safe_point(stats);
     if (stats.nonfinite_fragments > 0) lose_health("parameters are not finite");
   }

@@ -34,6 +34,8 @@ struct TrainerSettings {
   std::size_t eval_batch = 250;
 };
 
+// Wait is the time in the listener and for locks, merge the safe points. Both count what the thread
+// worked or was blocked, not what the scheduler gave to others meanwhile (work_timer.h).
 enum class TrainerPhase { kData, kForward, kBackward, kOptimizer, kMerge, kWait, kCount };
 
 // Read by any thread; counters never fall.

@@ -16,6 +16,12 @@ namespace {
 
 using testing::FakeModel;
 
+#if defined(__SANITIZE_THREAD__)
+constexpr std::size_t kRounds = 3'000;
+#else
+constexpr std::size_t kRounds = 20'000;
+#endif
+
 // One node: a model, its replica, a trainer thread that takes safe points as fast as it can. The
 // model's drift is a power of two of small integers, so that the drift itself adds no rounding.
 struct Node {
@@ -120,11 +126,11 @@ void run_swarm(CodecId codec, std::size_t rounds, double tolerance) {
 }
 
 TEST(ReplicaStress, MassIsConservedWhileTrainersMergeAndPeersExchange) {
-  run_swarm(CodecId::kFp32, 5'000, 1e-6);
+  run_swarm(CodecId::kFp32, kRounds, 1e-6);
 }
 
 TEST(ReplicaStress, MassIsConservedWithBf16BecauseBothSidesApplyTheSameBits) {
-  run_swarm(CodecId::kBf16, 5'000, 1e-6);
+  run_swarm(CodecId::kBf16, kRounds, 1e-6);
 }
 
 // Merges that take their time, with the lock free: the exchange goes on and loses nothing.
@@ -141,7 +147,7 @@ TEST(ReplicaStress, SlowMergesLoseNothing) {
   std::vector<std::thread> threads;
   for (auto& node : nodes) threads.emplace_back([&node, &stop] { node->run(stop); });
   Random random(5);
-  for (int i = 0; i < 20'000; ++i) {
+  for (std::size_t i = 0; i < 4 * kRounds; ++i) {
     const std::size_t a = random.below(2);
     EXPECT_TRUE(exchange(*nodes[a], *nodes[1 - a], static_cast<FragmentIndex>(random.below(4)),
                          CodecId::kFp32));
