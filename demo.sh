@@ -63,7 +63,7 @@ stop_nodes() {
   for pid in $(jobs -pr); do kill -KILL "$pid" 2> /dev/null || true; done
   wait 2> /dev/null || true
 }
-trap 'trap - EXIT; stop_nodes; echo; say "stopped; logs are in $run"; exit 130' INT TERM
+trap 'trap - EXIT; stop_nodes; echo; say "stopped; logs are in $run"; exit 130' INT TERM HUP
 trap stop_nodes EXIT
 
 rm -rf "$run"
@@ -101,7 +101,12 @@ name = "$method"
 TOML
 
 # The value of a top-level key in JSON, without quotes; nothing if it is absent or null.
-field() { sed 's/null//' <<< "$1" | grep -o -m1 "\"$2\": *[^,}]*" | head -n 1 | sed 's/^[^:]*: *//; s/"//g; s/[[:space:]]*$//' || true; }
+field() {
+  local pattern="\"$2\": *\"?([^\",}"$'\n'"]*)"
+  if [[ $1 =~ $pattern && ${BASH_REMATCH[1]} != null ]]; then echo "${BASH_REMATCH[1]}"; fi
+}
+# A number in a printf format; "-" if it is not known.
+number() { if [[ -n $2 ]]; then LC_ALL=C printf "$1" "$2"; else echo -; fi; }
 status_of() { "$bin/kith" status --at "${http[$1]}" -o json 2> /dev/null || true; }
 
 # Starts node $1 with further arguments and reads its addresses from its first line.
@@ -111,7 +116,8 @@ start_node() {
   local k=$1 line tries folder=$run/n$1
   shift
   mkdir -p "$folder"
-  "$bin/kithd" -c "$run/run.toml" --name "n$k" --listen 127.0.0.1:0 --http 127.0.0.1:0 --data-dir "$folder" \
+  # In a session of its own, so that Ctrl-C reaches it through this script only: a second signal would cut its leave short.
+  setsid "$bin/kithd" -c "$run/run.toml" --name "n$k" --listen 127.0.0.1:0 --http 127.0.0.1:0 --data-dir "$folder" \
     --set "data.shard=$k/$nodes" "$@" > "$folder/out" 2> "$folder/log" < /dev/null &
   pids+=($!)
   for ((tries = 0; tries < 600; ++tries)); do
@@ -141,19 +147,29 @@ done
 # ---- live table ---------------------------------------------------------------------------------------------------
 started=$SECONDS
 last_epoch=-1
-declare -A last_status
+declare -A last_status accuracy
+outcome=""
+drawn=no
 tty=no
 [[ -t 1 ]] && tty=yes
 
 print_table() {
   local k s
-  printf '%-5s %-10s %6s %7s %9s %9s %9s %10s %10s\n' NODE STATE EPOCH STEP LOSS ACCURACY STEPS/S EXCHANGES DISTANCE
+  printf '%-5s %-10s %6s %7s %8s %9s %8s %10s %9s\n' NODE STATE EPOCH STEP LOSS ACCURACY STEPS/S EXCHANGES DISTANCE
   for ((k = 1; k <= nodes; ++k)); do
     s=${last_status[$k]:-}
-    printf '%-5s %-10s %6.6s %7s %9.9s %9.9s %9.9s %10s %10.10s\n' "n$k" "$(field "$s" state)" "$(field "$s" epoch)" \
-      "$(field "$s" step)" "$(field "$s" loss)" "$(field "$s" accuracy)" "$(field "$s" steps_per_second)" \
-      "$(field "$s" exchanges_total)" "$(field "$s" consensus_distance)"
+    printf '%-5s %-10s %6s %7s %8s %9s %8s %10s %9s\n' "n$k" "${outcome:-$(field "$s" state)}" \
+      "$(number %.2f "$(field "$s" epoch)")" "$(number %d "$(field "$s" step)")" "$(number %.4f "$(field "$s" loss)")" \
+      "$(number %.3f "${accuracy[$k]:-$(field "$s" accuracy)}")" "$(number %.1f "$(field "$s" steps_per_second)")" \
+      "$(number %d "$(field "$s" exchanges_total)")" "$(number %.1e "$(field "$s" consensus_distance)")"
   done
+}
+
+# The table again over the one drawn before; on a terminal only.
+redraw() {
+  [[ $drawn == no ]] || printf '\033[%dA' $((nodes + 1))
+  print_table | sed 's/$/\x1b[K/'
+  drawn=yes
 }
 
 look() {
@@ -164,23 +180,19 @@ look() {
   done
 }
 
-drawn=no
 while [[ -n $(jobs -pr) ]]; do
   look
+  s=${last_status[1]:-}
+  epoch=$(field "$s" epoch)
   if [[ $tty == yes ]]; then
-    [[ $drawn == no ]] || printf '\033[%dA' $((nodes + 1))
-    print_table | sed 's/$/\x1b[K/'
-    drawn=yes
-  else
-    epoch=$(field "${last_status[1]:-}" epoch)
-    if [[ -n $epoch && ${epoch%.*} != "$last_epoch" ]]; then
-      last_epoch=${epoch%.*}
-      say "epoch $last_epoch: n1 at step $(field "${last_status[1]}" step), loss $(field "${last_status[1]}" loss)," \
-        "accuracy $(field "${last_status[1]}" accuracy), $(field "${last_status[1]}" exchanges_total) exchanges"
-    fi
+    redraw
+  elif [[ -n $epoch && ${epoch%.*} != "$last_epoch" ]]; then
+    last_epoch=${epoch%.*}
+    say "epoch $last_epoch: n1 at step $(field "$s" step), loss $(number %.4f "$(field "$s" loss)")," \
+      "accuracy $(number %.3f "$(field "$s" accuracy)"), $(field "$s" exchanges_total) exchanges"
   fi
   ((seconds == 0 || SECONDS - started < seconds)) || break
-  sleep 0.5
+  sleep 1
 done
 
 # ---- what came of it --------------------------------------------------------------------------------------------------
@@ -201,10 +213,14 @@ for ((k = 1; k <= nodes; ++k)); do
 done
 pids=()
 [[ $failed == no ]] || exit 1
-[[ $tty == yes ]] || print_table
 
 percent() { LC_ALL=C awk -v a="$1" 'BEGIN {printf "%.1f %%", 100 * a}'; }
 accuracy_in() { field "$("$bin/kith" checkpoint show "$1" -o json 2> /dev/null || true)" accuracy; }
+if ((seconds == 0)); then
+  outcome=complete
+  for ((k = 1; k <= nodes; ++k)); do accuracy[$k]=$(accuracy_in "$run/n$k/model.safetensors"); done
+fi
+if [[ $tty == yes ]]; then redraw; else print_table; fi
 echo
 model=$run/n1/model.safetensors
 if ((seconds > 0)); then
@@ -213,18 +229,17 @@ if ((seconds > 0)); then
 else
   same=yes
   for ((k = 2; k <= nodes; ++k)); do cmp -s "$model" "$run/n$k/model.safetensors" || same=no; done
-  averaged=$(accuracy_in "$model")
   if [[ $same == yes ]]; then
-    say "the averaged model gets $(percent "$averaged") of the 1,000 test digits right; all $nodes files are the same bytes"
+    say "the averaged model gets $(percent "${accuracy[1]}") of the 1,000 test digits right; all $nodes files are the same bytes"
   else
     for ((k = 1; k <= nodes; ++k)); do
-      say "n$k gets $(percent "$(accuracy_in "$run/n$k/model.safetensors")") of the 1,000 test digits right"
+      say "n$k gets $(percent "${accuracy[$k]}") of the 1,000 test digits right"
     done
   fi
   steps=$(field "${last_status[1]}" step)
   if ((nodes > 1)) && [[ $same == yes && -n $steps && $steps -gt 0 ]]; then
     say "for comparison, n1's share of the data alone for as many steps ..."
-    "$bin/kithd" -c "$run/run.toml" --standalone --name alone --listen 127.0.0.1:0 --http 127.0.0.1:0 \
+    setsid "$bin/kithd" -c "$run/run.toml" --standalone --name alone --listen 127.0.0.1:0 --http 127.0.0.1:0 \
       --data-dir "$run/alone" --set "data.shard=1/$nodes" --set run.start_members=1 --set run.epochs=0 \
       --set "run.steps=$steps" > "$run/alone.out" 2> "$run/alone.log" < /dev/null &
     pids=($!)
