@@ -277,7 +277,8 @@ int run_daemon(const Config& config, LogSink& log) {
   std::optional<ClusterKey> key;
   if (!config.cluster.key_file.empty()) {
     auto loaded = ClusterKey::load(config.cluster.key_file);
-    if (!loaded) return refuse(log, loaded.error());
+    // Whatever is wrong with it, the configuration names it.
+    if (!loaded) return refuse(log, {ErrorCode::kUsage, loaded.error().message});
     key.emplace(std::move(*loaded));
   }
   const auto composition = gossip::compose(config.method.name, overrides(config));

@@ -1,0 +1,208 @@
+// Bad input from outside: one clear line, the documented exit code, before training starts, nothing half-written.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cluster.h"
+
+namespace kith::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  const char* name;
+  std::vector<std::string> flags;
+  int code;
+  const char* text;  // must appear in the message
+};
+
+std::string mnist(const std::string& file) { return std::string(KITH_SOURCE_DIR) + "/data/mnist/" + file; }
+
+std::vector<std::string> base(const Cluster& cluster, const std::string& data_dir) {
+  return {kithd_path(), "-c", cluster.config_file(), "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+          "--data-dir", data_dir};
+}
+
+void expect_refused(const Cluster& cluster, const Case& c) {
+  const std::string dir = cluster.folder() + "/" + c.name;
+  auto arguments = base(cluster, dir);
+  arguments.insert(arguments.end(), c.flags.begin(), c.flags.end());
+  const Finished run = run_program(arguments, seconds(20));
+  EXPECT_EQ(run.exit.code, c.code) << c.name << ": " << run.output;
+  EXPECT_NE(run.output.find(c.text), std::string::npos) << c.name << ": " << run.output;
+  EXPECT_FALSE(fs::exists(dir + "/checkpoints") && !fs::is_empty(dir + "/checkpoints")) << c.name;
+  EXPECT_FALSE(fs::exists(dir + "/model.safetensors")) << c.name;
+}
+
+TEST(BadInput, FlagsAndKeysAreRefusedByName) {
+  Cluster cluster(digits_config("linear", 1));
+  const Case cases[] = {
+      {"unknown-key", {"--set", "train.lerning_rate=1"}, 2, "learning_rate"},
+      {"unknown-table", {"--set", "trian.momentum=1"}, 2, "train"},
+      {"wrong-type", {"--set", "train.batch_size=\"many\""}, 2, "train.batch_size"},
+      {"out-of-range", {"--set", "train.batch_size=0"}, 2, "train.batch_size"},
+      {"method", {"--set", "method.name=ad-pgsd"}, 2, "ad-psgd"},
+      {"topology", {"--set", "method.topology=rnig"}, 2, "ring"},
+      {"codec", {"--set", "method.codec=fp23"}, 2, "fp32"},
+      {"alpha", {"--set", "method.name=elastic-gossip", "--set", "method.alpha=0.9"}, 2, "alpha"},
+      {"model", {"--set", "model.kind=lineer"}, 2, "linear"},
+      {"shard", {"--set", "data.shard=5/4"}, 2, "data.shard"},
+      {"seed-port", {"--join", "127.0.0.1:99999"}, 2, "99999"},
+      {"listen", {"--listen", "nonsense"}, 2, "nonsense"},
+      {"both-lengths", {"--set", "run.steps=10"}, 2, "run.steps"},
+      {"flag", {"--lisen", "127.0.0.1:1"}, 2, "--lisen"},
+      {"any-address", {"--listen", "0.0.0.0:0"}, 2, "key"},
+      {"key-missing", {"--set", "cluster.key_file=absent.key"}, 2, "absent.key"},
+  };
+  for (const Case& c : cases) expect_refused(cluster, c);
+}
+
+TEST(BadInput, FilesAreRefusedByNameWithExitEight) {
+  Cluster cluster(digits_config("linear", 1));
+  const std::string cut = cluster.folder() + "/cut.gz";
+  const std::string whole = bytes_of(mnist("train-images-idx3-ubyte.gz"));
+  std::ofstream(cut, std::ios::binary) << whole.substr(0, whole.size() / 2);
+  std::ofstream(cluster.folder() + "/text.csv") << "1,2,3\n4,x,6\n";
+  const std::string images = mnist("train-images-idx3-ubyte.gz");
+  const std::string labels = mnist("train-labels-idx1-ubyte.gz");
+  const std::string cut_set = "data.train=[\"" + cut + "\",\"" + labels + "\"]";
+  const std::string missing = "data.train=[\"/nowhere/images.gz\",\"" + labels + "\"]";
+  const std::string swapped = "data.train=[\"" + labels + "\",\"" + images + "\"]";
+  const std::string test_labels = "data.train=[\"" + images + "\",\"" + mnist("t10k-labels-idx1-ubyte.gz") + "\"]";
+  const std::string csv = "data.train=[\"" + cluster.folder() + "/text.csv\"]";
+  const Case cases[] = {
+      {"truncated", {"--set", cut_set}, 8, "cut.gz"},
+      {"missing-file", {"--set", missing}, 8, "/nowhere/images.gz"},
+      {"swapped", {"--set", swapped}, 8, "train-labels"},
+      {"counts-differ", {"--set", test_labels}, 8, "1000"},
+      {"csv-word", {"--set", "data.format=csv", "--set", csv, "--set", "data.test=[]"}, 8, "text.csv:2"},
+      {"labels-beyond", {"--set", "data.classes=5"}, 8, "label"},
+  };
+  for (const Case& c : cases) expect_refused(cluster, c);
+}
+
+TEST(BadInput, AKeyFileThatOthersMayReadIsRefusedWithTheRemedy) {
+  Cluster cluster(digits_config("linear", 1));
+  const std::string key = cluster.folder() + "/cluster.key";
+  const Finished made = run_program({kith_path(), "keygen", key});
+  ASSERT_EQ(made.exit.code, 0) << made.output;
+  EXPECT_EQ(fs::status(key).permissions(), fs::perms(0600));
+  fs::permissions(key, fs::perms(0644));
+  const std::string set = "cluster.key_file=" + key;
+  expect_refused(cluster, {"open-key", {"--set", set.c_str()}, 2, "chmod 600"});
+}
+
+TEST(BadInput, AnOccupiedPortIsNamedWithExitSix) {
+  Cluster cluster(digits_config("linear", 1));
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  socklen_t length = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  const std::string taken = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  expect_refused(cluster, {"listen-taken", {"--listen", taken}, 6, taken.c_str()});
+  expect_refused(cluster, {"http-taken", {"--http", taken}, 6, taken.c_str()});
+  ::close(fd);
+}
+
+TEST(BadInput, NoSeedWithinTheJoinTimeoutEndsWithFourAndSaysWhatWasTried) {
+  Cluster cluster(digits_config("linear", 1));
+  expect_refused(cluster, {"no-seed", {"--join", "127.0.0.1:9", "--join-timeout", "2s"}, 4, "127.0.0.1:9"});
+}
+
+TEST(BadInput, AnotherRunOrModelIsRefusedByEverySeedWithFive) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  NodeOptions endless;
+  endless.flags = {"--set", "run.epochs=0"};
+  cluster.add(endless);
+  const std::string seed = cluster[0].address();
+  const Case cases[] = {
+      {"other-run", {"--join", seed, "--set", "run.epochs=0", "--set", "run.id=digits-2"}, 5, "digits-1"},
+      {"other-cluster", {"--join", seed, "--set", "run.epochs=0", "--set", "cluster.name=x"}, 5, "cluster.name"},
+      {"other-seed", {"--join", seed, "--set", "run.epochs=0", "--set", "run.seed=9"}, 5, "run.seed"},
+      {"other-fragments", {"--join", seed, "--set", "run.epochs=0", "--set", "exchange.fragment_bytes=8192",
+                           "--set", "exchange.chunk_bytes=4096"}, 5, "schema"},
+      {"other-mean", {"--join", seed, "--set", "run.epochs=0", "--set", "data.mean=0.5", "--set", "data.std=0.3"}, 5, "data.mean"},
+  };
+  for (const Case& c : cases) expect_refused(cluster, c);
+  EXPECT_TRUE(cluster[0].running());
+}
+
+TEST(Ports, ZeroIsAnyAndTheRealOneIsPrintedAndWritten) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  cluster.add({{"--set", "run.epochs=0"}, {}});
+  std::ifstream in(cluster[0].folder() + "/data/http");
+  std::string written;
+  std::getline(in, written);
+  const auto status = cluster[0].get("/status");
+  ASSERT_TRUE(status.is_object());
+  EXPECT_EQ(status["http"], written);
+  EXPECT_EQ(written.find(":0"), std::string::npos);
+}
+
+TEST(Signals, TermLeavesInOrderAndTheOthersShowItAsLeft) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  NodeOptions endless;
+  endless.flags = {"--set", "run.epochs=0", "--set", "run.start_members=2"};
+  cluster.add(endless);
+  cluster.add(endless);
+  ASSERT_TRUE(cluster.wait(seconds(30), "they exchange",
+                           [&] { return cluster[1].get("/status").value("exchanges_total", 0) > 5; }));
+  cluster[1].signal(SIGTERM);
+  const auto exit = cluster[1].wait_exit(seconds(20));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0);
+  EXPECT_TRUE(cluster.wait(seconds(5), "shown as left", [&] {
+    const auto members = cluster[0].get("/members");
+    for (const auto& m : members["members"])
+      if (m["name"] == "n2") return m["state"] == "left";
+    return false;
+  }));
+  EXPECT_EQ(cluster[0].log().find("member dead"), std::string::npos);
+  EXPECT_FALSE(fs::is_empty(cluster[1].folder() + "/data/checkpoints"));
+}
+
+TEST(Commands, WorkOnARunningNode) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  cluster.add({{"--set", "run.epochs=0"}, {}});
+  const std::string data = cluster[0].folder() + "/data";
+  const std::string http = cluster[0].get("/status")["http"];
+  const auto kith = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), kith_path());
+    return run_program(arguments);
+  };
+  EXPECT_EQ(kith({"status", "--at", http}).exit.code, 0);
+  const Finished status = kith({"status", "--at", data, "-o", "json"});
+  ASSERT_EQ(status.exit.code, 0) << status.output;
+  const auto json = nlohmann::json::parse(status.output, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << status.output;
+  for (const char* key : {"name", "id", "run", "state", "step", "epoch", "loss", "accuracy", "learning_rate",
+                          "steps_per_second", "members", "exchanges_total", "exchanges_failed_total",
+                          "staleness_steps", "consensus_distance", "last_checkpoint_step", "version"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(kith({"members", "--at", http}).exit.code, 0);
+  EXPECT_EQ(kith({"health", "--at", http}).exit.code, 0);
+  const Finished checkpoint = kith({"checkpoint", "now", "--at", data});
+  EXPECT_EQ(checkpoint.exit.code, 0) << checkpoint.output;
+  const std::string exported = cluster.folder() + "/exported.safetensors";
+  const Finished out = kith({"checkpoint", "export", "-o", exported, "--at", data});
+  EXPECT_EQ(out.exit.code, 0) << out.output;
+  EXPECT_EQ(metadata_of(exported)["run_id"], "digits-1");
+  EXPECT_EQ(kith({"leave", "--at", data}).exit.code, 0);
+  const auto exit = cluster[0].wait_exit(seconds(20));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0);
+  EXPECT_EQ(kith({"status", "--at", http}).exit.code, 3);
+}
+
+}  // namespace
+}  // namespace kith::e2e
