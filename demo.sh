@@ -61,7 +61,6 @@ stop_nodes() {
     sleep 0.1
   done
   for pid in $(jobs -pr); do kill -KILL "$pid" 2> /dev/null || true; done
-  wait 2> /dev/null || true
 }
 trap 'trap - EXIT; stop_nodes; echo; say "stopped; logs are in $run"; exit 130' INT TERM HUP
 trap stop_nodes EXIT
