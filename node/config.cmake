@@ -26,5 +26,5 @@ add_library(kith::node_config ALIAS kith_node_config)
 add_dependencies(kith_node_config kith_git_version)
 target_link_libraries(kith_node_config
   PUBLIC kith::base
-  PRIVATE kith::compute kith::messages $<TARGET_NAME_IF_EXISTS:kith::gossip> CLI11::CLI11
+  PRIVATE kith::compute kith::messages kith::gossip CLI11::CLI11
     nlohmann_json::nlohmann_json PkgConfig::TOMLPLUSPLUS spdlog::spdlog)

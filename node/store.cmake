@@ -4,5 +4,4 @@ add_library(kith_node_store STATIC
   checkpoint_export.cc checkpoint_metadata.cc checkpoint_store.cc final_model.cc safetensors_file.cc
   safetensors_header.cc safetensors_writer.cc)
 add_library(kith::node_store ALIAS kith_node_store)
-target_link_libraries(kith_node_store PUBLIC kith::base kith::compute $<TARGET_NAME_IF_EXISTS:kith::gossip>
-  PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(kith_node_store PUBLIC kith::base kith::compute kith::gossip PRIVATE nlohmann_json::nlohmann_json)
