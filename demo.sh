@@ -255,5 +255,5 @@ Try next:
   $bin/kith methods
   $bin/kith simulate --nodes 1000 --seconds 10 --seed 1 --loss 0.1
   $bin/kithd -c $run/run.toml --name me --standalone --data-dir $run/me --set run.start_members=1 --set run.epochs=0
-      and meanwhile: $bin/kith top --at $run/me
+      and meanwhile: $bin/kith members --at $run/me
 NEXT
