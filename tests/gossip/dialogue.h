@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,6 +133,7 @@ class Dialogue {
     throw std::runtime_error("the machines never stop talking");
   }
   void deliver_first() {
+    if (wire_.empty()) throw std::runtime_error("nothing on the wire");
     Letter letter = std::move(wire_.front());
     wire_.pop_front();
     hand_over(letter);
