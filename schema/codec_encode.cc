@@ -338,8 +338,9 @@ std::vector<std::byte> encode_within(const Message& message, kj::ArrayPtr<capnp:
 
 std::vector<std::byte> encode(const Message& message) {
   if (has_records(message)) {
-    std::vector<capnp::word> memory(kSegmentWordsMax);
-    return encode_within(message, kj::arrayPtr(memory.data(), memory.size()));
+    std::vector<std::uint64_t> memory(kSegmentWordsMax);
+    return encode_within(
+        message, kj::arrayPtr(reinterpret_cast<capnp::word*>(memory.data()), memory.size()));
   }
   std::array<capnp::word, kSmallWords> memory{};
   return encode_within(message, kj::arrayPtr(memory.data(), memory.size()));

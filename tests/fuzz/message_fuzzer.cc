@@ -24,13 +24,21 @@ constexpr std::size_t kEditBytes = 3;  // u16 position (little endian, modulo th
 
 using Bytes = std::vector<std::byte>;
 
+// The smallest of several, because speed finds more than size.
+Bytes small_frame(std::uint64_t seed) {
+  Bytes smallest;
+  for (std::uint64_t draw = 0; draw < 16; ++draw) {
+    Random random(seed * 16 + draw);
+    Bytes frame = encode(random_message(kKind, random));
+    if (smallest.empty() || frame.size() < smallest.size()) smallest = std::move(frame);
+  }
+  return smallest;
+}
+
 std::vector<Bytes> valid_frames() {
   KITH_CHECK(kind_name(kKind) == KITH_FUZZ_NAME, "the target's name is that of its message");
   std::vector<Bytes> frames = {encode(sample_messages()[kKind])};
-  for (std::size_t i = 1; i < kVariants; ++i) {
-    Random random(i);
-    frames.push_back(encode(random_message(kKind, random)));
-  }
+  for (std::uint64_t seed = 1; seed < kVariants; ++seed) frames.push_back(small_frame(seed));
   return frames;
 }
 

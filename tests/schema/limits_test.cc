@@ -117,6 +117,7 @@ std::vector<Refused> refused_sizes() {
              [](auto r) { r.setVersionText(long_text(kVersionTextBytesMax)); }),
       record("record.name has a control", [](auto r) { r.setName("a\nb"); }),
       record("at byte 1", [](auto r) { r.setName("a\x1b[31m"); }),
+      record("is not UTF-8", [](auto r) { r.setName("\xe2(\xa1"); }),  // no continuation
       record("is not UTF-8", [](auto r) { r.setName("caf\xe9"); }),
       record("is not UTF-8", [](auto r) { r.setName("\xc0\xaf"); }),          // over-long
       record("is not UTF-8", [](auto r) { r.setName("\xed\xa0\x80"); }),      // a surrogate
