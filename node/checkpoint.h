@@ -85,8 +85,7 @@ class CheckpointStore {
 
 // `kith checkpoint export`: parameters and buffers only, under their names, metadata as
 // interface.md lists for model.safetensors. `kith checkpoint show FILE`: text or JSON.
-Status export_checkpoint(const std::string& from, const std::string& to,
-                         const std::string& version = "");
+Status export_checkpoint(const std::string& from, const std::string& to);
 Result<std::string> show_checkpoint(const std::string& path, bool json);
 
 // data_dir/model.safetensors, byte-identical on every node when values, integers and facts are.

@@ -11,8 +11,8 @@ using Json = nlohmann::ordered_json;
 bool is_ours(const TensorEntry& tensor) { return tensor.name.starts_with("kith."); }
 
 // What model.safetensors has too; an accuracy only if the file knows one.
-Metadata exported_metadata(const Metadata& from, const std::string& version) {
-  Metadata to{{"format", kFinalFormat}, {"accuracy", "nan"}, {"version", version}};
+Metadata exported_metadata(const Metadata& from) {
+  Metadata to{{"format", kFinalFormat}, {"accuracy", "nan"}, {"version", KITH_VERSION}};
   for (const char* key : {"run_id", "progress", "epoch", "model", "data_mean", "data_std",
                           "classes", "accuracy", "version"})
     if (const auto found = from.find(key); found != from.end()) to[key] = found->second;
@@ -59,15 +59,14 @@ std::string show_text(const SafetensorsFile& file, const std::string& path) {
 
 }  // namespace
 
-Status export_checkpoint(const std::string& from, const std::string& to,
-                         const std::string& version) {
+Status export_checkpoint(const std::string& from, const std::string& to) {
   KITH_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(from));
   KITH_TRY(file.verify_content());
   std::vector<TensorEntry> entries;
   for (const TensorEntry& tensor : file.tensors())
     if (!is_ours(tensor)) entries.push_back(tensor);
   KITH_ASSIGN(auto writer,
-              SafetensorsWriter::create(to, entries, exported_metadata(file.metadata(), version)));
+              SafetensorsWriter::create(to, entries, exported_metadata(file.metadata())));
   for (const TensorEntry& tensor : entries) {
     KITH_ASSIGN(const auto bytes, file.bytes(tensor.name));
     KITH_TRY(writer.append(bytes));

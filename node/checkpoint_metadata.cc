@@ -86,6 +86,7 @@ std::string metadata_number(double value) {
 
 Metadata checkpoint_metadata(const CheckpointFacts& facts, const compute::TrainerImage& image) {
   return {{"format", kCheckpointFormat},
+          {"version", KITH_VERSION},
           {"run_id", facts.run_id},
           {"cluster", facts.cluster},
           {"schema_hash", facts.schema_hash.hex()},

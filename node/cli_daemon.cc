@@ -1,4 +1,5 @@
 // Commands of `kith` that talk to a running daemon.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -47,6 +48,37 @@ std::string cell(const Json& json) {
 std::string field(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() ? "-" : cell(*found);
+}
+
+// What people look for first, then whatever else the daemon says.
+std::string status_table(const Json& status) {
+  constexpr std::string_view kFirst[] = {"name",
+                                         "id",
+                                         "run",
+                                         "state",
+                                         "waiting_for",
+                                         "last_error",
+                                         "step",
+                                         "epoch",
+                                         "progress",
+                                         "loss",
+                                         "accuracy",
+                                         "learning_rate",
+                                         "steps_per_second",
+                                         "members",
+                                         "exchanges_total",
+                                         "exchanges_failed_total",
+                                         "staleness_steps",
+                                         "consensus_distance",
+                                         "last_checkpoint_step"};
+  CliTable table({"", ""});
+  for (const std::string_view key : kFirst)
+    if (const auto found = status.find(key); found != status.end())
+      table.add({std::string(key), cell(*found)});
+  for (const auto& [key, value] : status.items())
+    if (std::ranges::find(kFirst, key) == std::end(kFirst))
+      table.add({printable(key), cell(value)});
+  return table.text();
 }
 
 std::string seconds_since(const Json& member) {
@@ -98,9 +130,7 @@ Result<int> status_command(CliContext& context) {
     context.out << dumped(status);
     return 0;
   }
-  CliTable table({"", ""});
-  for (const auto& [key, value] : status.items()) table.add({printable(key), cell(value)});
-  context.out << table.text();
+  context.out << status_table(status);
   return 0;
 }
 

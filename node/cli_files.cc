@@ -11,7 +11,6 @@
 #include "node/config_value.h"
 #include "node/control_client.h"
 #include "node/daemon_flags.h"
-#include "node/version.h"
 
 namespace kith::node {
 namespace {
@@ -50,7 +49,7 @@ Result<std::string> file_in(const std::string& path, bool only_averaged) {
 Result<int> export_file(CliContext& context, const std::string& from,
                         const ExportArguments& arguments) {
   KITH_ASSIGN(const std::string file, file_in(from, arguments.averaged));
-  KITH_TRY(export_checkpoint(file, arguments.to, version()));
+  KITH_TRY(export_checkpoint(file, arguments.to));
   say(context, "exported " + file + " to " + arguments.to,
       {{"from", file}, {"file", arguments.to}});
   return 0;
@@ -117,7 +116,7 @@ Result<int> config_check_command(CliContext& context, const ConfigArguments& arg
     say(context, std::string(trimmed(report.substr(0, report.find('\n')))),
         {{"notes", config.notes}});
   else
-    context.out << report;
+    context.out << report << "\n";
   return 0;
 }
 

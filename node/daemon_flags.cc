@@ -179,8 +179,8 @@ Result<std::string> check_report(const Config& config) {
   Hasher hasher;
   for (const KeyInfo& key : config_keys()) hasher.add(key.name).add(value_text(key, config));
   const std::string what = config.file.empty() ? "the configuration" : config.file;
-  std::string text = what + " is valid (digest " + hasher.finish().hex().substr(0, 16) + ")\n";
-  for (const std::string& note : config.notes) text += "note: " + note + "\n";
+  std::string text = what + " is valid (digest " + hasher.finish().hex().substr(0, 16) + ")";
+  for (const std::string& note : config.notes) text += "\nnote: " + note;
   return text;
 }
 
