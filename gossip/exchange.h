@@ -149,6 +149,7 @@ class ExchangeMachine {
   void set_draining(bool draining);
   void set_codec(CodecId codec);  // the final phase uses fp32
   void set_progress(Samples cluster_progress, Step own_step);
+  void set_max_lag(Samples max_lag);  // grows with the run's length and the cluster's pace
 
   // A safe point has passed (own optimiser step `step`): starts a round with one partner for every
   // fragment that is idle.

@@ -36,6 +36,7 @@ struct ExchangeContext {
         random(random_in),
         planted(planted_in),
         codec(settings_in.codec),
+        max_lag(settings_in.max_lag),
         sender(settings_in.window_chunks) {}
 
   // constant
@@ -46,6 +47,7 @@ struct ExchangeContext {
   Random random;
   PlantedFaults planted;
   CodecId codec;
+  Samples max_lag;
   TimePoint now;
   Samples progress = 0;
   Step own_step = 0;

@@ -127,7 +127,7 @@ bool ExchangeResponder::is_too_far(const NodeId& from, const schema::Propose& me
   const Samples ours = context_.progress;
   const Samples theirs = message.progress;
   const Samples lag = ours > theirs ? ours - theirs : theirs - ours;
-  if (lag <= context_.settings.max_lag) return false;
+  if (lag <= context_.max_lag) return false;
   if (theirs > ours) {
     ExchangeEvent event;
     event.kind = ExchangeEvent::Kind::kLagging;

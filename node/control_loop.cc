@@ -369,7 +369,7 @@ void ControlLoop::beat() {
       parts_.control->send(id, *final);
   }
   if (parts_.donor != nullptr) parts_.donor->set_progress(progress_.samples());
-  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step);
+  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step, static_cast<Samples>(max_lag_samples()));
 }
 
 // Who may be averaged with, and who only linked to.

@@ -146,6 +146,7 @@ class ControlLoop {
   void consider_lag(const NodeId& from, Samples their_progress);
   [[nodiscard]] double max_lag_samples() const;
   void begin_adoption(const std::string& why);
+  [[nodiscard]] bool nobody_holds_more() const;
   void on_fetched(gossip::StateTransfer::Fetched& fetched);
   void on_fetch_end(const FetchEnded& end);
   void adopt_assembled();

@@ -20,6 +20,9 @@ constexpr Duration kDonorPause = std::chrono::seconds(2);     // before asking a
 constexpr Duration kSayAgain = std::chrono::seconds(30);
 constexpr int kRecoveriesAlone = 3;
 constexpr int kFinishAloneGraces = 10;
+constexpr int kNewsIntervals = 10;                            // heartbeats lost or late before a difference means lag
+constexpr double kNewsSteps = 16.0;                           // per member: before its pace is known
+constexpr int kNoDonorIntervals = 10;                         // then a node with a state of its own goes on with that
 constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
 
 const char* name_of(RunState state) {
@@ -164,13 +167,25 @@ void ControlLoop::advance_training() {
   if (now() >= next_checkpoint_) write_checkpoint();
 }
 
+// The configured part of the run, but never less than what healthy members may differ by because the news of each other's
+// steps is a few heartbeats old.
 double ControlLoop::max_lag_samples() const {
+  double pace = record_.steps_per_second;
+  std::size_t members = 1;
+  for (const auto& [id, member] : membership_.members()) {
+    if (member.record.state != MemberState::kAlive) continue;
+    pace += member.record.steps_per_second;
+    ++members;
+  }
+  const double news_seconds = to_seconds(preset_.probe_interval * kNewsIntervals);
+  const double batch = parts_.config->train.batch_size;
+  const double floor = batch * (pace * news_seconds + kNewsSteps * static_cast<double>(members));
   const std::string& text = parts_.config->exchange.max_lag;
   const double length = progress_.length_samples();
   const double number = std::stod(text);  // checked by the configuration
-  if (text.back() != '%') return number * parts_.config->train.batch_size;
+  if (text.back() != '%') return std::max(floor, number * batch);
   const double run = length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
-  return run * number / 100.0;
+  return std::max(floor, run * number / 100.0);
 }
 
 // Compared before counts are merged: a slow node that exchanges has no lag, a frozen or fresh one has much.
@@ -178,7 +193,7 @@ void ControlLoop::consider_lag(const NodeId& from, Samples their_progress) {
   if (state_ != RunState::kTraining || their_progress <= progress_.samples()) return;
   const double lag = static_cast<double>(their_progress - progress_.samples());
   const double limit = max_lag_samples();
-  if (limit <= 0 || lag <= limit) return;
+  if (lag <= limit) return;
   say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
       {{"peer", from.short_hex()},
        {"samples_behind", std::to_string(static_cast<std::uint64_t>(lag))},
@@ -203,6 +218,11 @@ void ControlLoop::begin_adoption(const std::string& why) {
     enter(RunState::kJoining);
   }
   if (donors.empty()) {
+    if (now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals && nobody_holds_more()) {
+      say(LogLevel::kWarn, "no member can give a state: going on with our own");
+      synced_ = true;
+      return start_training();
+    }
     waiting_for_ = "waiting for a member that can give its state";
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
@@ -213,6 +233,16 @@ void ControlLoop::begin_adoption(const std::string& why) {
                                               std::vector<std::int64_t>(parts_.schema->integer_count, 0));
   fetching_ = Fetching::kAdoptionValues;
   parts_.exchange->fetch(donor_, assembly_->running_items(), {});
+}
+
+// True when waiting for a donor is vain: we hold a state of this run, or no live member does.
+bool ControlLoop::nobody_holds_more() const {
+  if (synced_) return true;
+  return std::none_of(membership_.members().begin(), membership_.members().end(), [](const auto& entry) {
+    const auto& r = entry.second.record;
+    const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
+    return live && r.samples + r.step > 0;
+  });
 }
 
 void ControlLoop::on_fetched(gossip::StateTransfer::Fetched& fetched) {

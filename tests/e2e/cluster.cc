@@ -82,6 +82,7 @@ Node::~Node() { kill_now(); }
 void Node::start(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
   exit_.reset();
   ready_ = nullptr;
+  fs::remove(folder_ + "/out");  // the ready line of an earlier start must not be taken for this one's
   std::vector<std::string> all = {kithd_path()};
   all.insert(all.end(), arguments.begin(), arguments.end());
   pid_ = spawn(all, environment, folder_ + "/out", folder_ + "/log");
