@@ -72,7 +72,9 @@ MeshCore::MeshCore(MeshSettings mesh_settings, const Identity& own_identity,
       retry_max(settings.probe_interval * kRetryMaxIntervals),
       context(settings.io_threads, static_cast<int>(settings.links_max) * 3 + 64),
       random(std::move(randomness)),
-      guard(2 * static_cast<std::uint64_t>(settings.send_hwm) * settings.message_bytes_max) {}
+      guard(2 * static_cast<std::uint64_t>(settings.send_hwm) * settings.message_bytes_max) {
+  if (settings.plane == schema::Plane::kBulk) keep_message_memory();
+}
 
 void MeshCore::bind_link(const LinkKey& key, PeerUp up) {
   up.first = links.bind(key, up.id);
@@ -94,6 +96,7 @@ void MeshCore::unbind_link(const LinkKey& key) {
 std::optional<schema::Message> MeshCore::decode(const Incoming& incoming) {
   ++counters.messages_received;
   counters.bytes_received += incoming.byte_count();
+  memory.received(incoming.payload.bytes().size());
   auto message = schema::decode(incoming.header.bytes());
   if (message) {
     const auto planes = schema::planes_of(*message);

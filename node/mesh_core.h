@@ -11,6 +11,7 @@
 #include "node/mesh_frames.h"
 #include "node/mesh_guard.h"
 #include "node/mesh_links.h"
+#include "node/mesh_memory.h"
 #include "node/mesh_socket.h"
 
 namespace kith::node {
@@ -33,6 +34,7 @@ struct MeshCore {
   Random random;
   LinkTable links;
   FloodGuard guard;
+  MemoryKeeper memory;
   MeshCounters counters;
   std::vector<MeshEvent> events;
 

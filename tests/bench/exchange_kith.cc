@@ -6,6 +6,8 @@
 // Each side proposes one half of the fragments, so that the same bytes travel both ways as on the
 // plain socket: a proposal one way and its result the other. A round is over for a side when all of
 // its proposals have been applied, all of the other's committed, and the ledger is empty.
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -29,7 +31,7 @@ namespace kith::bench {
 namespace {
 
 constexpr Incarnation kIncarnation = 1ULL << 32;
-constexpr auto kRoundMax = std::chrono::seconds(60);
+constexpr auto kRoundMax = std::chrono::seconds(5);
 
 class BenchPolicy final : public node::HandshakePolicy {
  public:
@@ -120,6 +122,7 @@ class KithLane final : public Lane {
   [[nodiscard]] node::MeshSettings mesh_settings() const;
   [[nodiscard]] gossip::ExchangeSettings exchange_settings() const;
   [[nodiscard]] gossip::TransferSettings transfer_settings() const;
+  [[nodiscard]] std::string explain();
 
   const ExchangeBenchOptions options_;
   const int side_;
@@ -182,7 +185,9 @@ Status KithLane::connect(Pair& pair) {
   const std::string address = pair.trade(mesh_.bound_address());
   loop_->set_peers({{other, kIncarnation, address, true}});
   loop_->set_active(true);
+  prctl(PR_SET_NAME, "exchange");  // inherited by the loop's thread: for profiles
   loop_->start();
+  prctl(PR_SET_NAME, "bench");
   return {};
 }
 
@@ -192,11 +197,26 @@ void KithLane::prepare(std::uint64_t round) {
   replica_.reset(model_);
 }
 
+std::string KithLane::explain() {
+  const auto now = loop_->snapshot();
+  const auto& c = now.counters;
+  return "proposed " + std::to_string(c.proposed) + ", completed " +
+         std::to_string(c.completed_initiator) + " and " + std::to_string(c.completed_responder) +
+         ", busy " + std::to_string(c.refused_busy) + ", refused " +
+         std::to_string(c.refused_crossing + c.refused_other) + ", suspended " +
+         std::to_string(c.suspended) + ", retries " + std::to_string(c.retries) + ", replays " +
+         std::to_string(c.replays) + ", invalid " + std::to_string(c.invalid) + ", forfeited " +
+         std::to_string(c.forfeited) + ", open " + std::to_string(now.open) + ", ledger " +
+         std::to_string(now.ledger_entries) + ", no room " +
+         std::to_string(now.mesh.dropped_no_room) + ", malformed " +
+         std::to_string(now.mesh.dropped_malformed);
+}
+
 Status KithLane::run() {
   ++rounds_;
   loop_->step(rounds_);
   if (!store_.wait_for(rounds_ * store_.fragment_count()))
-    return fail("the exchange has not ended within a minute");
+    return fail("the exchange has not ended within a minute: " + explain());
   while (!loop_->snapshot().drained) std::this_thread::yield();
   loop_->take_happenings();
   return {};
