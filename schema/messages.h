@@ -176,9 +176,10 @@ struct Propose {
   CodecId codec = CodecId::kFp32;
   double weight = 0.5;               // 0 < w <= 1/2
   double push_sum = 1.0;             // reserved
-  std::uint64_t payload_bytes = 0;
+  std::uint64_t payload_bytes = 0;   // of the whole proposal; 0 = only the id is left (asking again after the snapshot
+                                     // has been released): what is not committed is aborted for good
   std::uint32_t chunk_bytes = 0;     // every chunk but the last has this size; <= 1 MiB
-  std::uint64_t lowest_open = 0;     // every sequence of this incarnation below it is closed
+  std::uint64_t lowest_open = 0;     // every sequence of e's incarnation below it is closed
   Hash256 run_digest;                // BLAKE2b(cluster, run id)
   Hash256 schema_hash;
   Samples progress = 0;              // cluster progress the initiator knows
@@ -222,7 +223,7 @@ struct ResultMessage {
 // ACK: initiator -> responder: e is applied (or was closed); the ledger entry can go.
 struct Ack {
   ExchangeId e;
-  std::uint64_t lowest_open = 0;
+  std::uint64_t lowest_open = 0;     // as in PROPOSE
   bool operator==(const Ack&) const = default;
 };
 
