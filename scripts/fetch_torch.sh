@@ -9,6 +9,7 @@
 # unpacks it, and nothing of Python is needed afterwards. A folder appears complete or not at all: it is made under
 # another name and renamed, under a lock. KITH_TORCH_ROOT, if set, is checked and printed instead.
 set -euo pipefail
+{  # Bash reads a block as a whole before running it: a pull that changes this file does not break a fetch under way.
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { echo "fetch_torch: $*" >&2; }
@@ -181,3 +182,5 @@ while read -r name wanted hash; do
 done <<< "$lines"
 say "LibTorch $version is in $folder ($(du -sh "$folder" | cut -f1))"
 echo "$folder"
+exit 0
+}
