@@ -132,6 +132,8 @@ Status check_numbers(const Propose& propose) {
   if (!(propose.weight > 0.0 && propose.weight <= 0.5))
     return bad("weight", "is " + std::to_string(propose.weight) + ", outside (0, 0.5]");
   KITH_TRY(check_finite(propose.push_sum, "push_sum"));
+  // Asking again after the snapshot is gone: only the id is left.
+  if (propose.attempt > 0) return check_payload(propose.payload_bytes, propose.chunk_bytes);
   return check_filled_payload(propose.payload_bytes, propose.chunk_bytes);
 }
 

@@ -241,6 +241,11 @@ TEST(EncodeDeathTest, NamesTheFieldThatBreaksALimit) {
   heartbeat.record.name = long_text(kNameBytesMax);
   EXPECT_DEATH(encode(heartbeat), "record.name has 129");
   EXPECT_DEATH(encode(Propose{}), "payload_bytes is 0");
+  // Asking again with nothing but the id left is legal.
+  Propose asking;
+  asking.attempt = 3;
+  asking.chunk_bytes = 4096;
+  EXPECT_TRUE(decode(encode(asking)));
 }
 
 }  // namespace
