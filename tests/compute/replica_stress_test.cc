@@ -16,11 +16,7 @@ namespace {
 
 using testing::FakeModel;
 
-#if defined(__SANITIZE_THREAD__)
-constexpr std::size_t kRounds = 3'000;
-#else
-constexpr std::size_t kRounds = 20'000;
-#endif
+constexpr std::size_t kRounds = KITH_STRESS_ROUNDS;  // fewer under a sanitizer (CMakeLists.txt)
 
 // One node: a model, its replica, a trainer thread that takes safe points as fast as it can. The
 // model's drift is a power of two of small integers, so that the drift itself adds no rounding.
