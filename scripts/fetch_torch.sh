@@ -84,18 +84,6 @@ mkdir -p "$downloads" "$work"
 trap 'rm -rf "$work"; rmdir "$downloads" 2> /dev/null || true' EXIT
 trap 'exit 130' INT TERM
 
-# The wheel named by its hash, from an interrupted fetch or from the registry.
-find_wheel() {
-  local wheel
-  for wheel in "$downloads"/*.whl; do
-    [[ -f $wheel ]] || continue
-    if [[ $(sha256sum < "$wheel") == "$1 "* ]]; then
-      echo "$wheel"
-      return
-    fi
-  done
-}
-
 # Why pip failed, in a few words.
 reason() {
   if grep -q 'No space left' "$1"; then
@@ -121,19 +109,17 @@ download() {
     die "cannot download $name==$wanted ($(reason "$log")): check the network and pip's index, or set" \
       "KITH_TORCH_ROOT=<another LibTorch >= 2.6>"
   fi
-  mv "$work"/*.whl "$downloads/"
+  mv "$work"/*.whl "$downloads/$hash.whl"  # pip has checked the hash
 }
 
 count=$(wc -l <<< "$lines")
 number=0
 while read -r name wanted hash; do
   number=$((number + 1))
-  wheel=$(find_wheel "$hash")
-  if [[ -z $wheel ]]; then
+  wheel=$downloads/$hash.whl
+  if ! [[ -f $wheel && $(sha256sum < "$wheel") == "$hash "* ]]; then  # whole, from an interrupted fetch?
     say "[$number/$count] downloading $name $wanted"
     download "$name" "$wanted" "$hash"
-    wheel=$(find_wheel "$hash")
-    [[ -n $wheel ]] || die "$name $wanted from pip does not have the hash in scripts/torch.lock"
   fi
   say "[$number/$count] unpacking $name $wanted"
   python3 - "$wheel" "$work/site" "$sets" << 'PYTHON' || die "cannot unpack $wheel into $work (disk full?)"
@@ -176,10 +162,7 @@ mv "$work/complete" "$work/site/complete"
 sync -f "$work/site" 2> /dev/null || true
 rm -rf "$folder"
 mv "$work/site" "$folder"
-while read -r name wanted hash; do
-  wheel=$(find_wheel "$hash")
-  [[ -z $wheel ]] || rm -f "$wheel"
-done <<< "$lines"
+rm -rf "$downloads"
 say "LibTorch $version is in $folder ($(du -sh "$folder" | cut -f1))"
 echo "$folder"
 exit 0
