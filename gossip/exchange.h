@@ -15,7 +15,7 @@
 //                            whenever that peer is reachable
 // Responder, per (peer, fragment): nothing -> collecting chunks -> commit: ledger entry -> ACK
 // frees it, leaves a tombstone gossip/README.md has the states and messages in full. Parts:
-// exchange_initiator, exchange_responder, ledger, closed_ids, chunk_sender (credit),
+// exchange_initiator, exchange_responder, ledger, ledger_closed, chunk_sender (credit),
 // chunk_collector, exchange_image.
 #pragma once
 
