@@ -12,7 +12,6 @@
 namespace kith::node {
 namespace {
 
-constexpr int kBulkBufferBytes = 4 << 20;
 constexpr int kRetryMaxIntervals = 15;
 // A DEALER takes four file descriptors: its mailbox, its monitor's two, its TCP connection.
 constexpr std::size_t kFdsPerLink = 4;
@@ -36,7 +35,7 @@ SocketSettings make_socket_settings(const MeshSettings& settings) {
   SocketSettings sockets;
   sockets.hwm = settings.send_hwm;
   sockets.message_bytes_max = settings.message_bytes_max;
-  sockets.tcp_buffer_bytes = settings.plane == schema::Plane::kBulk ? kBulkBufferBytes : 0;
+  sockets.tcp_buffer_bytes = settings.plane == schema::Plane::kBulk ? bulk_buffer_bytes() : 0;
   sockets.curve = settings.key != nullptr ? &settings.key->curve() : nullptr;
   return sockets;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 
 #include "base/check.h"
 #include "node/cluster_key.h"
@@ -25,6 +26,12 @@ int to_ms(Duration d) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
 }
 
+int kernel_limit(const char* name) {
+  std::ifstream file(std::string("/proc/sys/net/core/") + name);
+  int bytes = 0;
+  return file >> bytes ? bytes : 0;
+}
+
 void apply_common_options(const ZmqSocket& socket, const SocketSettings& settings) {
   socket.set(ZMQ_LINGER, 0);
   socket.set(ZMQ_IPV6, settings.ipv6 ? 1 : 0);
@@ -42,6 +49,11 @@ void apply_common_options(const ZmqSocket& socket, const SocketSettings& setting
 }
 
 }  // namespace
+
+int bulk_buffer_bytes() {
+  constexpr int kBytes = 4 << 20;
+  return std::min(kernel_limit("wmem_max"), kernel_limit("rmem_max")) >= kBytes ? kBytes : 0;
+}
 
 ZmqContext::ZmqContext(int io_threads, int sockets_max) : handle_(zmq_ctx_new()) {
   KITH_CHECK(handle_ != nullptr, "a ZeroMQ context can be made at start");

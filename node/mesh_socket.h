@@ -69,6 +69,11 @@ struct SocketSettings {
   // lost.
   bool ipv6 = false;
 };
+// 4 MiB, what a full window of chunks needs, if the kernel grants it to both directions
+// (net.core.wmem_max and rmem_max); else 0: asking for more than allowed would get little and
+// switch off the kernel's own growing of buffers, which does as well.
+int bulk_buffer_bytes();
+
 // For the bound ROUTER, and for each DEALER. `reconnect`: shortest and longest pause between
 // attempts to connect.
 void apply_listener_options(const ZmqSocket& socket, const SocketSettings& settings);

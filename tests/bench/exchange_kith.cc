@@ -31,7 +31,8 @@ namespace kith::bench {
 namespace {
 
 constexpr Incarnation kIncarnation = 1ULL << 32;
-constexpr auto kRoundMax = std::chrono::seconds(5);
+constexpr Duration kRoundMax = std::chrono::seconds(60);
+constexpr Duration kStepMax = std::chrono::seconds(1);
 
 class BenchPolicy final : public node::HandshakePolicy {
  public:
@@ -64,49 +65,62 @@ class NoDonor final : public gossip::DonorSource {
   }
 };
 
-// The replica's store, but only every other fragment is proposed by this side; counts what was done
-// with it.
+// The replica's store, but only every other fragment is proposed by this side; knows which
+// fragments this round has averaged.
 class HalfStore final : public gossip::FragmentStore {
  public:
   HalfStore(compute::Replica& replica, int side)
-      : store_(replica), side_(static_cast<std::uint32_t>(side)) {}
+      : store_(replica),
+        side_(static_cast<std::uint32_t>(side)),
+        averaged_(replica.fragment_count()) {}
   [[nodiscard]] std::uint32_t fragment_count() const override { return store_.fragment_count(); }
   [[nodiscard]] std::size_t payload_bytes(FragmentIndex fragment, CodecId codec) const override {
     return store_.payload_bytes(fragment, codec);
   }
   Result<Slice> snapshot(const ExchangeId& e, FragmentIndex fragment, CodecId codec) override {
-    if (fragment % 2 != side_) return fail(ErrorCode::kNotFound, "the other side's half");
+    if (fragment % 2 != side_ || is_averaged(fragment))
+      return fail(ErrorCode::kNotFound, "not this side's to propose now");
     return store_.snapshot(e, fragment, codec);
   }
   Result<Committed> commit(const ExchangeId& e, FragmentIndex fragment, const Payload& proposal,
                            CodecId codec, double weight) override {
     auto committed = store_.commit(e, fragment, proposal, codec, weight);
-    if (committed) count_one();
+    if (committed) set_averaged(fragment);
     return committed;
   }
   Status apply(const ExchangeId& e, FragmentIndex fragment, const Payload& delta,
                CodecId codec) override {
     auto applied = store_.apply(e, fragment, delta, codec);
-    if (applied) count_one();
+    if (applied) set_averaged(fragment);
     return applied;
   }
-  // Until so many fragments in all have been committed or applied.
-  bool wait_for(std::uint64_t total) {
+  void begin_round() {
+    const std::lock_guard lock(mutex_);
+    averaged_.assign(averaged_.size(), false);
+    left_ = averaged_.size();
+  }
+  bool wait(Duration bound) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kRoundMax, [&] { return done_ >= total; });
+    return changed_.wait_for(lock, bound, [this] { return left_ == 0; });
   }
 
  private:
-  void count_one() {
+  bool is_averaged(FragmentIndex fragment) {
     const std::lock_guard lock(mutex_);
-    ++done_;
-    changed_.notify_one();
+    return averaged_[fragment];
+  }
+  void set_averaged(FragmentIndex fragment) {
+    const std::lock_guard lock(mutex_);
+    left_ -= averaged_[fragment] ? 0 : 1;
+    averaged_[fragment] = true;
+    if (left_ == 0) changed_.notify_one();
   }
   node::ReplicaStore store_;
   const std::uint32_t side_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t done_ = 0;  // guarded by mutex_
+  std::vector<bool> averaged_;  // guarded by mutex_, like the next
+  std::size_t left_ = 0;
 };
 
 class KithLane final : public Lane {
@@ -138,7 +152,7 @@ class KithLane final : public Lane {
   std::unique_ptr<gossip::PartnerChooser> chooser_;
   node::Mesh mesh_;
   std::optional<node::ExchangeLoop> loop_;
-  std::uint64_t rounds_ = 0;
+  Step steps_ = 0;
 };
 
 KithLane::KithLane(const ExchangeBenchOptions& options, int side,
@@ -188,6 +202,7 @@ Status KithLane::connect(Pair& pair) {
   prctl(PR_SET_NAME, "exchange");  // inherited by the loop's thread: for profiles
   loop_->start();
   prctl(PR_SET_NAME, "bench");
+  while (loop_->take_happenings().empty()) std::this_thread::yield();  // the link
   return {};
 }
 
@@ -195,6 +210,7 @@ void KithLane::prepare(std::uint64_t round) {
   for (std::size_t i = 0; i < model_.values().size(); ++i)
     model_.values()[i] = start_value(side_, round, i);
   replica_.reset(model_);
+  store_.begin_round();
 }
 
 std::string KithLane::explain() {
@@ -212,11 +228,14 @@ std::string KithLane::explain() {
          std::to_string(now.mesh.dropped_malformed);
 }
 
+// Like a trainer, whose next step starts the next round: what was lost or refused is proposed
+// again.
 Status KithLane::run() {
-  ++rounds_;
-  loop_->step(rounds_);
-  if (!store_.wait_for(rounds_ * store_.fragment_count()))
-    return fail("the exchange has not ended within a minute: " + explain());
+  const TimePoint end = clock_.now() + kRoundMax;
+  do {
+    loop_->step(++steps_);
+    if (clock_.now() > end) return fail("the exchange has not ended within a minute: " + explain());
+  } while (!store_.wait(kStepMax));
   while (!loop_->snapshot().drained) std::this_thread::yield();
   loop_->take_happenings();
   return {};

@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "node/mesh_socket.h"
 #include "tests/bench/exchange_lane.h"
 
 namespace kith::bench {
 namespace {
 
 constexpr std::size_t kCallBytes = 1U << 20;
-constexpr int kBufferBytes = 4 << 20;
 
 class Fd {
  public:
@@ -43,8 +43,10 @@ tl::unexpected<Error> socket_error(const char* what) {
 }
 
 void set_buffers(int fd) {
-  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof kBufferBytes);
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kBufferBytes, sizeof kBufferBytes);
+  const int bytes = node::bulk_buffer_bytes();  // the same as the mesh's
+  if (bytes == 0) return;
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
 sockaddr_in loopback(std::uint16_t port) {
