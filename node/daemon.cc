@@ -340,6 +340,7 @@ int run_daemon(const Config& config, LogSink& log) {
   Donor donor(replica, config.exchange.fragment_bytes, clock);
   donor.attach(&trainer);
   ReplicaStore replica_store(replica);
+  replica_store.on_landed([&trainer] { trainer.nudge(); });
   const auto topology = gossip::find_topology(composition->topology);
   const auto chooser = (*topology)->make();
   std::unique_ptr<Mesh> control;

@@ -45,11 +45,14 @@ Result<gossip::FragmentStore::Committed> ReplicaStore::commit(const ExchangeId&,
   if (!deltas_.try_take(buffer)) return fail(ErrorCode::kBusy, "every delta buffer is in the ledger or in flight");
   const std::size_t size = payload_bytes(fragment, codec);
   KITH_ASSIGN(const auto stats, replica_.commit(fragment, proposal, codec, weight, buffer.bytes().first(size)));
+  landed_();
   return Committed{std::move(buffer).freeze(size), stats.distance_squared, stats.norm_squared};
 }
 
 Status ReplicaStore::apply(const ExchangeId&, FragmentIndex fragment, const Payload& delta, CodecId codec) {
-  return replica_.apply(fragment, delta, codec);
+  KITH_TRY(replica_.apply(fragment, delta, codec));
+  landed_();
+  return {};
 }
 
 }  // namespace kith::node

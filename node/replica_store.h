@@ -5,6 +5,9 @@
 // Thread: the exchange thread (buffers return from any).
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "base/buffer.h"
 #include "compute/replica.h"
 #include "gossip/fragment_store.h"
@@ -17,6 +20,10 @@ class ReplicaStore final : public gossip::FragmentStore {
   explicit ReplicaStore(compute::Replica& replica, std::size_t snapshot_bytes = 24U << 20,
                         std::size_t delta_bytes = 48U << 20);
 
+  // Called after each delta that landed in the replica, on the exchange thread: a trainer that idles merges it before it
+  // takes its next gradient (a gradient at a model that is old by then is worth little). Before the first exchange.
+  void on_landed(std::function<void()> landed) { landed_ = std::move(landed); }
+
   [[nodiscard]] std::uint32_t fragment_count() const override { return replica_.fragment_count(); }
   [[nodiscard]] std::size_t payload_bytes(FragmentIndex fragment, CodecId codec) const override;
   Result<Slice> snapshot(const ExchangeId& e, FragmentIndex fragment, CodecId codec) override;
@@ -26,6 +33,7 @@ class ReplicaStore final : public gossip::FragmentStore {
 
  private:
   compute::Replica& replica_;
+  std::function<void()> landed_ = [] {};
   BufferPool snapshots_;
   BufferPool deltas_;
 };
