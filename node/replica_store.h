@@ -16,9 +16,13 @@ namespace kith::node {
 
 class ReplicaStore final : public gossip::FragmentStore {
  public:
+  // Own proposals in flight, and deltas that others have not acknowledged or that a socket still reads: a few fragments each
+  // keep a link full, and together they stay below one copy of a model of 44 MiB.
+  static constexpr std::size_t kSnapshotBytes = 16U << 20;
+  static constexpr std::size_t kDeltaBytes = 24U << 20;
   // Pools of about `snapshot_bytes` and `delta_bytes`, at least two fragments each, at most what the model can use at once.
-  explicit ReplicaStore(compute::Replica& replica, std::size_t snapshot_bytes = 24U << 20,
-                        std::size_t delta_bytes = 48U << 20);
+  explicit ReplicaStore(compute::Replica& replica, std::size_t snapshot_bytes = kSnapshotBytes,
+                        std::size_t delta_bytes = kDeltaBytes);
 
   // Called after each delta that landed in the replica, on the exchange thread: a trainer that idles merges it before it
   // takes its next gradient (a gradient at a model that is old by then is worth little). Before the first exchange.
