@@ -24,10 +24,12 @@ if [[ -z $compiler ]]; then
   echo "fuzz: clang++ is missing; install clang-14 and libclang-rt-14-dev" >&2
   exit 1
 fi
+wanted=(fuzzers)
+[[ -z ${KITH_FUZZ_ONLY:-} ]] || { read -ra wanted <<<"$KITH_FUZZ_ONLY"; wanted=("${wanted[@]/#/fuzz_}"); }
 log=$build/fuzz-build.log
 mkdir -p "$build"
 if ! { cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DKITH_FUZZ=ON \
-         -DKITH_SANITIZE=address -DKITH_TORCH=OFF && cmake --build "$build" --target fuzzers -j "$jobs"; } >"$log" 2>&1; then
+         -DKITH_SANITIZE=address -DKITH_TORCH=OFF && cmake --build "$build" --target "${wanted[@]}" -j "$jobs"; } >"$log" 2>&1; then
   tail -n 30 "$log" >&2
   echo "fuzz: the build failed, see $log" >&2
   exit 1
