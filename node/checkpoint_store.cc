@@ -38,16 +38,17 @@ struct StepFile {
   std::string path;
 };
 
-// Highest step first: as numbers, since as text 9000 would come after 10000.
-std::vector<StepFile> list_files(const std::string& folder) {
+// Highest step first: as numbers, since as text 9000 would come after 10000. `error`: the folder is
+// there and cannot be read, which must not look like an empty one.
+std::vector<StepFile> list_files(const std::string& folder, std::error_code& error) {
   std::vector<StepFile> found;
-  std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (const auto step = step_of(it->path().filename().string()))
       found.push_back({*step, it->path().string()});
   std::ranges::sort(found, [](const StepFile& a, const StepFile& b) {
     return std::pair(a.step, a.path) > std::pair(b.step, b.path);
   });
+  if (error == std::errc::no_such_file_or_directory) error.clear();
   return found;
 }
 
@@ -116,7 +117,8 @@ CheckpointStore::CheckpointStore(std::string folder, unsigned keep, LogSink& log
 
 std::vector<std::string> CheckpointStore::files() const {
   std::vector<std::string> paths;
-  for (StepFile& file : list_files(folder_)) paths.push_back(std::move(file.path));
+  std::error_code ignored;
+  for (StepFile& file : list_files(folder_, ignored)) paths.push_back(std::move(file.path));
   return paths;
 }
 
@@ -161,9 +163,9 @@ Result<CheckpointStore::Begun> CheckpointStore::begin_file(const compute::ModelS
 // Keeps what was just written, whatever its number, and the highest steps beside it.
 void CheckpointStore::prune(const std::string& written) {
   unsigned kept = 1;
-  for (const StepFile& file : list_files(folder_)) {
+  std::error_code error;
+  for (const StepFile& file : list_files(folder_, error)) {
     if (file.path == written || ++kept <= keep_) continue;
-    std::error_code error;
     fs::remove(file.path, error);
     if (error)
       log_.log(LogLevel::kWarn, "checkpoint", "cannot remove an old checkpoint",
@@ -181,7 +183,10 @@ Result<std::optional<LoadedCheckpoint>> CheckpointStore::load_newest(
   remove_temporaries(folder_);
   std::vector<std::string> corrupt;
   std::string reasons;
-  for (const StepFile& file : list_files(folder_)) {
+  std::error_code unreadable;
+  const std::vector<StepFile> found = list_files(folder_, unreadable);
+  if (unreadable) return fail("cannot read the folder " + folder_ + ": " + unreadable.message());
+  for (const StepFile& file : found) {
     auto loaded = read_file(file.path, schema, schema_hash, run_id);
     if (loaded) {
       for (const std::string& path : corrupt) set_aside(path);

@@ -76,6 +76,14 @@ TEST(Checkpoint, NoneIsNotAnError) {
   EXPECT_FALSE(*loaded);
 }
 
+TEST(Checkpoint, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  StoreHarness h;
+  CheckpointStore store(h.scratch.write("file", ""), 3, h.log);
+  const auto loaded = store.load_newest(h.schema, h.facts.schema_hash, h.facts.run_id);
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message, HasSubstr("cannot read the folder"));
+}
+
 TEST(Checkpoint, TellsWhenTheReplicaIsNoLongerReadOnceAlsoOnError) {
   StoreHarness h;
   int told = 0;
