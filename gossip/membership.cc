@@ -111,7 +111,8 @@ void Membership::tick(TimePoint now) {
 
 bool Membership::probe_due(TimePoint now) {
   if (now < next_probe_) return false;
-  next_probe_ = std::max(next_probe_ + settings_.probe_interval, now);
+  next_probe_ = next_probe_ + settings_.probe_interval;
+  if (next_probe_ <= now) next_probe_ = now + settings_.probe_interval;  // a pause is not made up for
   return true;
 }
 

@@ -1,4 +1,4 @@
-#include "cluster.h"
+#include "tests/e2e/cluster.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cluster.h"
+#include "tests/e2e/cluster.h"
 
 namespace kith::e2e {
 namespace {

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "base/fault_point.h"
-#include "cluster.h"
+#include "tests/e2e/cluster.h"
 
 namespace kith::e2e {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cluster.h"
+#include "tests/e2e/cluster.h"
 
 namespace kith::e2e {
 namespace {

@@ -60,21 +60,26 @@ TEST(Memory, StaysFlatOverAHundredThousandExchangesThatTimeOut) {
   Step step = 0;
   const auto one_round = [&] {
     machine.on_step(now, ++step);
+    machine.take_outgoing();  // lost: nobody answers a proposal
     now = now + milliseconds(401);
     machine.tick(now);
-    machine.take_outgoing();  // lost: nobody ever answers
     machine.take_events();
-    // Peers die and come back, so that new exchanges can be proposed to them at all.
+    // Now and then the peers return, know nothing of what is asked for, and say so; else nothing new could be proposed.
     if (step % 4 != 0) return;
     ++boot;
     for (auto& peer : peers) peer.incarnation = boot << 32;
     machine.set_peers(now, peers);
+    for (const auto& out : machine.take_outgoing())
+      if (const auto* asked = std::get_if<schema::Propose>(&out.message); asked != nullptr && asked->attempt > 0)
+        machine.on_message(now, out.to, schema::Aborted{asked->e, schema::AbortReason::kUnknown}, {});
+    machine.take_outgoing();
+    machine.take_events();
   };
   while (started < 100000) {
     one_round();
     started = machine.counters().proposed;
     if (settled == 0 && started > 10000) settled = resident_bytes();
-    ASSERT_LT(step, 2000000U) << "too few exchanges start";
+    ASSERT_LT(step, 100000U) << "too few exchanges start";
   }
   EXPECT_GT(machine.counters().suspended, 90000U);
   EXPECT_LE(resident_bytes(), settled + (2U << 20)) << "grew while " << started << " exchanges timed out";
