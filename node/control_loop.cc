@@ -20,6 +20,8 @@ constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(100);
 constexpr Duration kDialPatience = std::chrono::seconds(2);  // the lower id dials; the other waits so long
 constexpr Duration kOwnPause = std::chrono::seconds(2);      // the loop did not run for so long: we were stopped
 constexpr std::size_t kRecentRounds = 16;
+constexpr Duration kNonFiniteForgotten = std::chrono::minutes(2);
+constexpr int kNonFiniteDoublings = 8;
 
 gossip::MembershipSettings membership_settings(const Preset& preset) {
   gossip::MembershipSettings settings;
@@ -164,11 +166,23 @@ void ControlLoop::on_evaluated(const compute::EvalResult& result) {
 
 void ControlLoop::on_nonfinite(const std::string& what) {
   post([this, what] {
+    // Again and again: each time twice as long before the next try, so that neither donors nor logs are flooded.
+    const bool again = nonfinite_times_ > 0 && now() - last_nonfinite_ < kNonFiniteForgotten;
+    nonfinite_times_ = again ? std::min(nonfinite_times_ + 1, kNonFiniteDoublings) : 1;
+    last_nonfinite_ = now();
     unhealthy_ = true;
     trouble_ = what;
     say(LogLevel::kError, "training became non-finite: nothing is published or proposed until a sound state is taken",
         {{"what", what}});
     if (parts_.exchange != nullptr) parts_.exchange->set_active(false);
+    if (parts_.exchange != nullptr && again) {
+      adoption_began_ = now();
+      adoption_reason_ = "own state is not finite";
+      retry_fetch_at_ = now() + preset_.probe_interval * (1 << nonfinite_times_);
+      enter(RunState::kJoining);
+      waiting_for_ = "not finite again: a sound state is taken in a while";
+      return;
+    }
     begin_adoption("own state is not finite");
   });
 }

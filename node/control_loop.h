@@ -197,6 +197,8 @@ class ControlLoop {
   std::vector<BulkPeer> bulk_peers_;
   std::uint64_t adoptions_ = 0;
   int recoveries_alone_ = 0;
+  int nonfinite_times_ = 0;                  // in a row, each less than kNonFiniteForgotten after the one before
+  TimePoint last_nonfinite_;
   bool unhealthy_ = false;
 
   // adoption and final fetch
@@ -211,6 +213,7 @@ class ControlLoop {
   Slice manifest_bytes_;
   std::map<gossip::ItemKey, Hash256> final_wanted_;
   bool settling_ = false;
+  bool starting_ = false;                    // the first checkpoint is being written
   bool final_written_ = false;
   bool leave_sent_ = false;
   bool leave_checkpointed_ = false;

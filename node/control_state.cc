@@ -75,6 +75,7 @@ void ControlLoop::enter(RunState state) {
 }
 
 void ControlLoop::advance() {
+  if (starting_ && state_ != RunState::kLeaving) return;
   switch (state_) {
     case RunState::kWaiting:
       advance_waiting();
@@ -151,10 +152,17 @@ bool ControlLoop::enough_members() {
 }
 
 void ControlLoop::start_training() {
-  // A run can always fall back to a checkpoint, even in its first seconds.
-  if (parts_.store->files().empty()) write_checkpoint();
   epochs_evaluated_ = static_cast<std::uint64_t>(progress_.epoch());
-  enter(RunState::kTraining);
+  if (!parts_.store->files().empty()) return enter(RunState::kTraining);
+  // A run can always fall back to a checkpoint, even from its first step. If none can be written, that is said, and training
+  // goes on.
+  starting_ = true;
+  write_checkpoint([this](const Result<std::string>&) {
+    post([this] {
+      starting_ = false;
+      if (state_ == RunState::kWaiting || state_ == RunState::kJoining) enter(RunState::kTraining);
+    });
+  });
 }
 
 void ControlLoop::advance_training() {
@@ -210,7 +218,10 @@ void ControlLoop::begin_adoption(const std::string& why) {
     const auto failed = donors_failed_.find(id);
     if (can_give(member) && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
   }
-  if (donors.empty() && unhealthy_) return recover_alone("no healthy member to take a state from");
+  const bool anybody = membership_.count(MemberState::kAlive) + membership_.count(MemberState::kSuspect) > 0;
+  const bool waited = state_ == RunState::kJoining && now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals;
+  if (donors.empty() && unhealthy_ && (!anybody || waited))
+    return recover_alone("no healthy member to take a state from");
   if (state_ != RunState::kJoining) {
     adoption_began_ = now();
     adoption_reason_ = why;
@@ -218,7 +229,7 @@ void ControlLoop::begin_adoption(const std::string& why) {
     enter(RunState::kJoining);
   }
   if (donors.empty()) {
-    if (now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals && nobody_holds_more()) {
+    if (waited && nobody_holds_more()) {
       say(LogLevel::kWarn, "no member can give a state: going on with our own");
       synced_ = true;
       return start_training();

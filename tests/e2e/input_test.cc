@@ -137,6 +137,99 @@ TEST(BadInput, AnotherRunOrModelIsRefusedByEverySeedWithFive) {
   EXPECT_TRUE(cluster[0].running());
 }
 
+TEST(Keys, AClusterWithAKeyTrainsAndANodeWithoutItReachesNothing) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 5\n"));
+  const std::string key = cluster.folder() + "/cluster.key";
+  ASSERT_EQ(run_program({kith_path(), "keygen", key}).exit.code, 0);
+  NodeOptions member;
+  member.flags = {"--set", "cluster.key_file=" + key, "--set", "run.start_members=2"};
+  cluster.add(member);
+  const std::string seed = cluster[0].address();
+  expect_refused(cluster, {"no-key", {"--join", seed, "--join-timeout", "3s"}, 4, seed.c_str()});
+  const std::string other = cluster.folder() + "/other.key";
+  ASSERT_EQ(run_program({kith_path(), "keygen", other}).exit.code, 0);
+  const std::string set = "cluster.key_file=" + other;
+  expect_refused(cluster, {"wrong-key", {"--join", seed, "--join-timeout", "3s", "--set", set}, 4, seed.c_str()});
+  EXPECT_EQ(cluster[0].get("/members")["members"].size(), 1U) << "neither is known to the cluster";
+  cluster.add(member);
+  ASSERT_TRUE(cluster.all_exit_zero(seconds(60)));
+  EXPECT_TRUE(bytes_of(cluster[0].folder() + "/data/model.safetensors") ==
+              bytes_of(cluster[1].folder() + "/data/model.safetensors"));
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(cluster[i].log().find(bytes_of(key).substr(0, 64)), std::string::npos) << "the key is in a log";
+}
+
+TEST(NonFinite, ALonelyNodeFallsBackThreeTimesAndThenEndsWithOne) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 1\n"));
+  Node& node = cluster.add({{"--standalone", "--set", "data.mean=0.13", "--set", "data.std=1e-36"}, {}});
+  const auto exit = node.wait_exit(seconds(30));
+  ASSERT_TRUE(exit.has_value()) << node.log();
+  EXPECT_EQ(exit->code, 1);
+  EXPECT_NE(node.log().find("try=3"), std::string::npos) << node.log();
+  EXPECT_NE(node.log().find("lower train.learning_rate"), std::string::npos) << node.log();
+}
+
+// Sixteen samples whose values overflow in the first forward pass.
+void write_poison(const std::string& folder) {
+  const auto write = [&](const std::string& name, const std::string& descr, const std::string& shape,
+                         const std::string& data) {
+    std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+    header += '\n';
+    std::ofstream out(folder + "/" + name, std::ios::binary);
+    out << "\x93NUMPY" << '\x01' << '\x00' << static_cast<char>(header.size()) << '\x00' << header << data;
+  };
+  const std::vector<float> values(16 * 784, 3e38F);
+  std::string labels(16, '\0');
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<char>(i % 10);
+  write("x.npy", "<f4", "(16, 784)", std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4));
+  write("y.npy", "|u1", "(16,)", labels);
+}
+
+TEST(NonFinite, InAClusterItIsContainedAndTheNodeTakesAHealthyState) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  write_poison(cluster.folder());
+  const std::vector<std::string> common = {"--set", "run.epochs=0",     "--set", "data.mean=0.13",
+                                           "--set", "data.std=0.3",     "--set", "data.classes=10",
+                                           "--set", "exchange.max_lag=100000"};
+  cluster.add({common, {}});
+  std::vector<std::string> poisoned = common;
+  poisoned.insert(poisoned.end(), {"--set", "data.format=npy", "--set", "data.train=[\"" + cluster.folder() + "/x.npy\",\"" +
+                                       cluster.folder() + "/y.npy\"]", "--set", "data.test=[]"});
+  cluster.add({poisoned, {}});
+  ASSERT_TRUE(cluster.wait(seconds(30), "the poisoned node has taken a state twice", [&] {
+    return cluster[1].get("/status").value("adoptions", 0) >= 3;
+  }));
+  EXPECT_NE(cluster[1].log().find("not finite"), std::string::npos);
+  EXPECT_TRUE(cluster.wait(seconds(30), "the healthy node goes on learning", [&] {
+    const auto healthy = cluster[0].get("/status");
+    return healthy.is_object() && healthy["healthy"].get<bool>() && healthy["loss"].is_number() &&
+           healthy["loss"].get<double>() < 1.0;
+  }));
+  EXPECT_TRUE(cluster[0].running() && cluster[1].running());
+}
+
+TEST(Pauses, AStopOfThreeSecondsKillsNobody) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  NodeOptions endless;
+  endless.flags = {"--set", "run.epochs=0", "--set", "run.start_members=3"};
+  for (int i = 0; i < 3; ++i) cluster.add(endless);
+  ASSERT_TRUE(cluster.wait(seconds(30), "they exchange",
+                           [&] { return cluster[2].get("/status").value("exchanges_total", 0) > 5; }));
+  cluster[1].signal(SIGSTOP);
+  const auto state_at_first = [&] {
+    const auto members = cluster[0].get("/members");
+    for (const auto& m : members["members"])
+      if (m["name"] == "n2") return m["state"].get<std::string>();
+    return std::string("unknown");
+  };
+  ASSERT_TRUE(cluster.wait(seconds(10), "it is suspected", [&] { return state_at_first() == "suspect"; }));
+  cluster[1].signal(SIGCONT);
+  EXPECT_TRUE(cluster.wait(seconds(10), "it is alive again", [&] { return state_at_first() == "alive"; }));
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(cluster[i].log().find("member dead"), std::string::npos) << "n" << i + 1;
+}
+
 TEST(Ports, ZeroIsAnyAndTheRealOneIsPrintedAndWritten) {
   Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
   cluster.add({{"--set", "run.epochs=0"}, {}});
