@@ -25,6 +25,8 @@ enum class EventKind : std::uint8_t {
   kCrash,
   kRestart,
   kCheckpoint,
+  kPause,   // a process is stopped for a while (SIGSTOP, a frozen machine)
+  kAdopt,   // a node that lags gives up what it has open and takes a donor's state
   kCut,     // a partition begins; `detail` = its number
   kHeal,    // ... ends
   kSample,  // the variance over the nodes is recorded
@@ -33,7 +35,6 @@ const char* name_of(EventKind kind);
 
 struct Event {
   TimePoint time;
-  std::uint64_t order = 0;  // set by the queue
   EventKind kind = EventKind::kStep;
   NodeIndex node = kNobody;  // whose handler runs
   std::uint32_t detail = 0;  // meaning by kind
@@ -43,14 +44,27 @@ struct Event {
 
 class EventQueue {
  public:
-  void push(Event event);
+  void push(const Event& event);
   Event pop();  // the earliest; not on an empty queue
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
-  [[nodiscard]] TimePoint next_time() const { return heap_.front().time; }
+  [[nodiscard]] TimePoint next_time() const { return TimePoint{Duration(heap_.front().time)}; }
 
  private:
-  std::vector<Event> heap_;  // binary heap, earliest first
+  // Four of these share a cache line, and a heap of four children per parent compares them
+  // together.
+  struct Entry {
+    std::int64_t time = 0;
+    std::uint64_t order_and_slot = 0;  // 40 bits of order above 24 bits of slot
+    bool operator<(const Entry& other) const {
+      return time != other.time ? time < other.time : order_and_slot < other.order_and_slot;
+    }
+  };
+  [[nodiscard]] std::size_t earliest_child(std::size_t parent) const;
+
+  std::vector<Entry> heap_;  // earliest first
+  std::vector<Event> slots_;
+  std::vector<std::uint32_t> free_slots_;
   std::uint64_t next_order_ = 0;
 };
 

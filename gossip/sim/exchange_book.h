@@ -59,10 +59,10 @@ class ExchangeBook {
 
   // Calls visit(key, record) for everything that this node ever proposed, in order.
   template <typename Visit>
-  void each(NodeIndex node, Visit visit) const {
+  void each(NodeIndex node, Visit visit) {
     for (std::uint32_t boot = 0; boot < lives_[node].size(); ++boot) {
       for (std::uint64_t i = 0; i < lives_[node][boot].size(); ++i) {
-        const ExchangeRecord& record = lives_[node][boot][i];
+        ExchangeRecord& record = lives_[node][boot][i];
         if (record.has(ExchangeRecord::kProposed)) visit(ExchangeKey{node, boot, i + 1}, record);
       }
     }

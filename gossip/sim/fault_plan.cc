@@ -1,5 +1,7 @@
 #include "gossip/sim/fault_plan.h"
 
+#include <utility>
+
 namespace kith::sim {
 namespace {
 
@@ -27,15 +29,14 @@ Cut draw_cut(Random& random, std::uint32_t nodes, bool one_way) {
   return cut;
 }
 
-}  // namespace
+// How often something that happens at `rate` per node and minute happens in the whole run.
+std::uint64_t times(const SimulationSettings& settings, double rate) {
+  return static_cast<std::uint64_t>(rate * settings.nodes * settings.seconds / 60.0 + 0.5);
+}
 
-FaultPlan draw_faults(const SimulationSettings& settings) {
-  FaultPlan plan;
-  Random random = Random(settings.seed).fork("faults");
-  const auto crashes =
-      static_cast<std::uint64_t>(settings.churn * settings.nodes * settings.seconds / 60.0 + 0.5);
+void draw_crashes(FaultPlan& plan, const SimulationSettings& settings, Random random) {
   std::uint32_t gone = 0;
-  for (std::uint64_t i = 0; i < crashes; ++i) {
+  for (std::uint64_t i = times(settings, settings.churn); i > 0; --i) {
     PlannedCrash crash;
     crash.node = static_cast<NodeIndex>(random.below(settings.nodes));
     crash.at = within(random, settings, 0.05, 0.95);
@@ -46,11 +47,30 @@ FaultPlan draw_faults(const SimulationSettings& settings) {
     }
     plan.crashes.push_back(crash);
   }
+}
+
+}  // namespace
+
+FaultPlan draw_faults(const SimulationSettings& settings) {
+  FaultPlan plan;
+  const Random seeded(settings.seed);
+  draw_crashes(plan, settings, seeded.fork("crashes"));
+  Random random = seeded.fork("faults");
+  const auto anyone = [&] { return static_cast<NodeIndex>(random.below(settings.nodes)); };
   for (std::uint32_t i = 0; i < settings.partitions && settings.nodes > 1; ++i) {
     PlannedCut cut{draw_cut(random, settings.nodes, i % 3 == 2), {}, {}};
     cut.from = within(random, settings, 0.05, 0.8);
     cut.to = cut.from + from_seconds(random.uniform(0.2, 4.0));
     plan.cuts.push_back(std::move(cut));
+  }
+  for (std::uint64_t i = times(settings, settings.pauses); i > 0; --i) {
+    const NodeIndex node = anyone();
+    const TimePoint at = within(random, settings, 0.05, 0.95);
+    plan.pauses.push_back({node, at, from_seconds(random.uniform(0.1, 3.0))});
+  }
+  for (std::uint64_t i = times(settings, settings.adoptions); i > 0; --i) {
+    const NodeIndex node = anyone();
+    plan.adoptions.push_back({node, within(random, settings, 0.05, 0.95)});
   }
   return plan;
 }

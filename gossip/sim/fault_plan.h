@@ -24,6 +24,17 @@ struct PlannedCrash {
   Duration away{0};  // until the restart; from shorter than anybody notices to several seconds
 };
 
+struct PlannedPause {
+  NodeIndex node = 0;
+  TimePoint at;
+  Duration length{0};
+};
+
+struct PlannedAdoption {
+  NodeIndex node = 0;
+  TimePoint at;
+};
+
 struct PlannedCut {
   Cut cut;
   TimePoint from, to;
@@ -31,6 +42,8 @@ struct PlannedCut {
 
 struct FaultPlan {
   std::vector<PlannedCrash> crashes;
+  std::vector<PlannedPause> pauses;
+  std::vector<PlannedAdoption> adoptions;
   std::vector<PlannedCut> cuts;
 };
 

@@ -112,15 +112,20 @@ void Oracle::closed(const ExchangeId& e) {
   const ExchangeKey key = key_of(e);
   Record* record = book_.find(key);
   if (record == nullptr || record->has(Record::kApplied) || record->has(Record::kClosed)) return;
-  record->set(Record::kClosed);
+  close(key, *record);
+}
+
+void Oracle::close(const ExchangeKey& key, Record& record) {
+  record.set(Record::kClosed);
+  const bool flies = record.flight != 0;
   note(key.initiator, Entry::Act::kClose, key,
-       record->flight != 0 ? book_.delta(*record) : std::span<const Fixed>{});
-  if (record->flight == 0) return;
-  if (!record->has(Record::kExcused)) {
+       flies ? book_.delta(record) : std::span<const Fixed>{});
+  if (!flies) return;
+  if (!record.has(Record::kExcused)) {
     return report("both or neither",
                   describe(key) + " is committed by its responder and closed by its initiator");
   }
-  land(*record, true);
+  land(record, true);
 }
 
 void Oracle::forfeited(const ExchangeId& e) {
@@ -191,7 +196,7 @@ void Oracle::crashed(NodeIndex node, std::optional<std::size_t> generation) {
                "a node comes back only from a checkpoint that it has");
     const Generation& back_to = generations[*generation];
     memories_[node].push_back({back_to.boot, back_to.proposed, next_boot});
-    for (std::size_t g = 0; g <= *generation; ++g) undo(node, generations[g]);
+    for (std::size_t g = 0; g <= *generation; ++g) undo(generations[g]);
     generations.erase(generations.begin(),
                       generations.begin() + static_cast<std::ptrdiff_t>(*generation));
     generations.front().journal.clear();
@@ -219,7 +224,7 @@ void Oracle::forget_own(NodeIndex node) {
   }
 }
 
-void Oracle::undo(NodeIndex node, const Generation& since) {
+void Oracle::undo(const Generation& since) {
   for (auto entry = since.journal.rbegin(); entry != since.journal.rend(); ++entry) {
     Record& record = *book_.find(entry->key);
     record.set(Record::kExcused);
@@ -241,16 +246,32 @@ void Oracle::fly_again(const ExchangeKey& key, Record& record, std::span<const F
   for (std::size_t i = 0; i < delta.size(); ++i) book_change(first + i, delta[i]);
 }
 
-void Oracle::restarted(NodeIndex node, const FixedPointStore& store,
-                       std::span<const Fixed> adopted) {
-  const std::span<const Fixed> expected =
-      generations_[node].empty() ? adopted : generations_[node].front().published;
-  KITH_CHECK(expected.size() == layout_.total(),
-             "a node comes back with a checkpoint or a donor's state");
+void Oracle::restarted(NodeIndex node, const FixedPointStore& store, std::span<const Fixed> state) {
+  adopted(node, store, generations_[node].empty() ? state : generations_[node].front().published);
+}
+
+void Oracle::adopted(NodeIndex node, const FixedPointStore& store, std::span<const Fixed> state) {
+  KITH_CHECK(state.size() == layout_.total(), "a node's new state is a checkpoint's or a donor's");
   for (std::size_t i = 0; i < layout_.total(); ++i) {
-    book_change(i, expected[i] - seen_[node * layout_.total() + i]);
+    book_change(i, state[i] - seen_[node * layout_.total() + i]);
   }
   check(node, store);
+}
+
+void Oracle::abandoned(NodeIndex node) {
+  book_.each(node, [this](const ExchangeKey& key, Record& record) {
+    if (record.has(Record::kApplied) || record.has(Record::kClosed) || forgotten(key)) return;
+    record.set(Record::kExcused);
+    record.clear(Record::kActive);
+    close(key, record);
+  });
+}
+
+bool Oracle::is_open(const ExchangeId& e) const {
+  const ExchangeKey key = key_of(e);
+  const Record* record = book_.find(key);
+  return record != nullptr && !record->has(Record::kApplied) && !record->has(Record::kClosed) &&
+         !forgotten(key);
 }
 
 // ---- the sums
@@ -288,7 +309,7 @@ void Oracle::recount(std::span<const FixedPointStore* const> stores) {
   }
 }
 
-std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) const {
+std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) {
   std::vector<Leftover> left(gone.size());
   for (NodeIndex initiator = 0; initiator < gone.size(); ++initiator) {
     std::set<std::pair<NodeIndex, std::uint16_t>> open, ledger;

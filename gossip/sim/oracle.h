@@ -59,6 +59,13 @@ class Oracle final : public StoreWatcher {
   // It is back with `store`; without a checkpoint it has adopted `adopted`.
   void restarted(NodeIndex node, const FixedPointStore& store, std::span<const Fixed> adopted);
 
+  // A live node gives up whatever it has open ...
+  void abandoned(NodeIndex node);
+  // ... and has taken this state.
+  void adopted(NodeIndex node, const FixedPointStore& store, std::span<const Fixed> state);
+  // The initiator may still apply it.
+  [[nodiscard]] bool is_open(const ExchangeId& e) const;
+
   // After every event: `node` is the one whose handler ran.
   void check(NodeIndex node, const FixedPointStore& store);
   // All nodes at once, from nothing.
@@ -68,7 +75,7 @@ class Oracle final : public StoreWatcher {
   struct Leftover {
     std::size_t open = 0, ledger = 0;
   };
-  [[nodiscard]] std::vector<Leftover> leftovers(const std::vector<bool>& gone) const;
+  [[nodiscard]] std::vector<Leftover> leftovers(const std::vector<bool>& gone);
   // Nothing flies but what a crash or a forfeit left behind.
   [[nodiscard]] bool all_landed() const;
   // When all is quiet: all_landed() or a violation.
@@ -98,7 +105,8 @@ class Oracle final : public StoreWatcher {
   };
 
   void note(NodeIndex node, Entry::Act act, const ExchangeKey& key, std::span<const Fixed> delta);
-  void undo(NodeIndex node, const Generation& since);
+  void close(const ExchangeKey& key, ExchangeRecord& record);
+  void undo(const Generation& since);
   void fly_again(const ExchangeKey& key, ExchangeRecord& record, std::span<const Fixed> delta);
   [[nodiscard]] bool forgotten(const ExchangeKey& key) const;
   void forget_own(NodeIndex node);

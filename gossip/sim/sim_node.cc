@@ -36,7 +36,9 @@ void SimNode::crash() {
   machine_.reset();
   tick_at = TimePoint::max();
   view_pending = false;
+  paused_until = TimePoint{};
   active = 0;
+  held = 0;
 }
 
 void SimNode::write_checkpoint() {
@@ -51,6 +53,7 @@ void SimNode::plan_restart(std::optional<std::size_t> generation) {
                        checkpoints_.begin() + static_cast<std::ptrdiff_t>(*generation));
   } else {
     checkpoints_.clear();
+    trainer_.restart(0);
   }
 }
 
@@ -64,7 +67,7 @@ bool SimNode::restore_from_disk() {
 
 void SimNode::adopt(std::span<const Fixed> values) {
   store_.set_live(values);
-  trainer_.restart(0);
+  trainer_.restart(trainer_.steps());
 }
 
 bool SimNode::begin_merges() {

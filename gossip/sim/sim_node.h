@@ -74,8 +74,11 @@ class SimNode {
   TimePoint tick_at = TimePoint::max();  // when its pending deadline event fires
   std::uint64_t view_version = 0;        // membership it has seen
   bool view_pending = false;
+  TimePoint paused_until;  // events before then wait
   bool gone_for_good = false;
   std::uint32_t active = 0;  // proposals that hold a fragment now
+
+  std::size_t held = 0;  // open exchanges and ledger entries after the last call
 
  private:
   NodeIndex index_;

@@ -53,11 +53,12 @@ std::string summary(const SimulationSettings& settings, const gossip::Compositio
       format("%" PRIu32 " nodes, %.1f s simulated (%.1f s until all was quiet), method %s: %s\n",
              settings.nodes, r.simulated_seconds, r.settle_seconds, settings.method.c_str(),
              gossip::describe(composition).c_str());
-  text += format("faults     loss %.1f %%, duplicates %.1f %%, reordered %.1f %%, %" PRIu64
-                 " partitions; %" PRIu64 " crashes (%" PRIu64 " lost their disk, %" PRIu64
-                 " for good)\n",
-                 100 * settings.loss, 100 * settings.duplicate, 100 * settings.reorder,
-                 r.partitions, r.crashes, r.crashes_disk_lost, r.crashes_for_good);
+  text +=
+      format("faults     loss %.1f %%, duplicates %.1f %%, reordered %.1f %%, %" PRIu64
+             " partitions; %" PRIu64 " crashes (%" PRIu64 " lost their disk, %" PRIu64
+             " for good), %" PRIu64 " pauses, %" PRIu64 " adoptions\n",
+             100 * settings.loss, 100 * settings.duplicate, 100 * settings.reorder, r.partitions,
+             r.crashes, r.crashes_disk_lost, r.crashes_for_good, r.pauses, r.adoptions);
   text += format("exchanges  %" PRIu64 " proposed, %" PRIu64
                  " completed: %.3f per node, step and fragment; %.2f %% refused"
                  " (busy %" PRIu64 ", crossing %" PRIu64 ", other %" PRIu64 "); %" PRIu64
@@ -65,7 +66,8 @@ std::string summary(const SimulationSettings& settings, const gossip::Compositio
                  r.proposed, r.completed, r.completed_per_node_step, 100 * r.refused_share,
                  r.refused_busy, r.refused_crossing, r.refused_other, r.suspended);
   text += format("mass       exact after every event; %" PRIu64
-                 " deltas left on one side by crashes and forfeits (%" PRIu64 " forfeited)\n",
+                 " deltas left on one side by crashes, adoptions and forfeits (%" PRIu64
+                 " forfeited)\n",
                  r.one_sided, r.forfeited);
   text += format("consensus  variance %.3e -> %.3e, times %.4f per step\n", r.variance_start,
                  r.variance_end, r.variance_factor_per_step);

@@ -41,8 +41,10 @@ struct SimulationSettings {
       0;  // how many times during the run the network is cut in two, every third only one way
 
   // Nodes.
-  double churn = 0.0;  // crashes per node and simulated minute
-  double slow = 0.0;   // share of nodes whose steps take ten times as long
+  double churn = 0.0;      // crashes per node and simulated minute
+  double pauses = 0.0;     // a process stands still for 0.1 to 3 s, per node and simulated minute
+  double adoptions = 0.0;  // a node gives up what it has open and takes a donor\'s state, likewise
+  double slow = 0.0;       // share of nodes whose steps take ten times as long
   double slow_merge =
       0.1;            // share of nodes whose merges take a fifth of a step (a copy from a GPU)
   double busy = 0.0;  // share of snapshots and commits that find no buffer
@@ -103,6 +105,7 @@ struct SimulationReport {
                 refused_other = 0;
   std::uint64_t suspended = 0, forfeited = 0, one_sided = 0, invalid = 0;
   std::uint64_t crashes = 0, crashes_disk_lost = 0, crashes_for_good = 0, partitions = 0;
+  std::uint64_t pauses = 0, adoptions = 0;
   std::uint64_t dropped = 0, duplicated = 0, reordered = 0;
   double simulated_seconds = 0.0;        // rest included
   double settle_seconds = 0.0;           // from the end of faults until all was quiet

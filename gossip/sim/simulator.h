@@ -30,6 +30,9 @@
 
 namespace kith::sim {
 
+// Adds the counts that the report shows.
+void add_counters(gossip::ExchangeCounters& sum, const gossip::ExchangeCounters& counters);
+
 class Simulator {
  public:
   Simulator(const SimulationSettings& settings, const gossip::Composition& composition,
@@ -59,6 +62,7 @@ class Simulator {
   void report_restless(Duration bound);
   void handle(const Event& event);
   [[nodiscard]] bool stale(const Event& event) const;
+  bool postponed(Event event);  // its node is paused: it comes again
   void trace(const Event& event);
 
   // One handler per kind of event.
@@ -69,11 +73,14 @@ class Simulator {
   void on_crash(const PlannedCrash& crash);
   void on_restart(NodeIndex node);
   [[nodiscard]] std::vector<Fixed> donor_state(NodeIndex node);
+  void on_adopt(NodeIndex node);
+  void on_pause(const PlannedPause& pause);
   void on_checkpoint(NodeIndex node);
   void on_sample();
 
   // Around every call into a machine.
   void drain(NodeIndex node);
+  void check_answered(NodeIndex node, const std::vector<gossip::Outgoing>& outgoing);
   void post(NodeIndex from, gossip::Outgoing& outgoing);
   void fly(NodeIndex from, NodeIndex to, Duration delay, schema::Message message, Slice payload);
   void note(NodeIndex node, const gossip::ExchangeEvent& event);
@@ -108,9 +115,10 @@ class Simulator {
   std::vector<InFlight> messages_;  // slots
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t events_ = 0;
-  Delivery delivery_;               // of the event that is handled
-  std::string violated_at_;         // which event, once there is a violation
-  gossip::ExchangeCounters ended_;  // of lives that have ended
+  Delivery delivery_;                       // of the event that is handled
+  const schema::Propose* asked_ = nullptr;  // while a PROPOSE that asks again is handled
+  std::string violated_at_;                 // which event, once there is a violation
+  gossip::ExchangeCounters ended_;          // of lives that have ended
   std::string replay_;
   SimulationReport report_;
 };

@@ -27,6 +27,8 @@ void draw_network(SimulationSettings& s, Random& random) {
 
 void draw_nodes(SimulationSettings& s, Random& random) {
   s.churn = maybe(random, 6.0);
+  s.pauses = maybe(random, 6.0);
+  s.adoptions = maybe(random, 4.0);
   s.slow = maybe(random, 0.3);
   s.slow_merge = maybe(random, 1.0);
   s.busy = maybe(random, 0.2);

@@ -213,6 +213,35 @@ TEST_F(OracleTest, ReplaysALedgerThatSurvivedTheCrash) {
   EXPECT_EQ(violation(), "both or neither");
 }
 
+TEST_F(OracleTest, BooksAnAdoptionAndLetsNothingGivenUpBeApplied) {
+  const Slice delta = commit(propose());
+  oracle.abandoned(0);
+  a.set_live(b.published());
+  oracle.adopted(0, a, b.published());
+  oracle.check_settled();
+  EXPECT_EQ(violation(), "none");
+  EXPECT_FALSE(oracle.is_open(e()));
+  apply(delta);
+  EXPECT_EQ(violation(), "both or neither");
+}
+
+TEST_F(OracleTest, LetsARefusalBeUndoneByACrash) {
+  const Slice proposal = propose();
+  checkpoint_a();
+  const std::vector<Fixed> saved = a.published();
+  const Slice delta = commit(proposal);
+  oracle.forfeited(e());
+  oracle.closed(e());
+  oracle.crashed(0, 0);
+  a.set_live(saved);
+  oracle.restarted(0, a, {});
+  EXPECT_TRUE(oracle.is_open(e()));
+  apply(delta);  // from a ledger that a restore has brought back
+  oracle.check(1, b);
+  oracle.check_settled();
+  EXPECT_EQ(violation(), "none");
+}
+
 TEST_F(OracleTest, SeesARestoreThatIsNotTheCheckpoint) {
   checkpoint_a();
   oracle.crashed(0, 0);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gossip/sim/event_queue.h"
@@ -31,6 +33,25 @@ TEST(EventQueue, GivesEventsByTimeAndThenInTheOrderOfScheduling) {
   std::vector<NodeIndex> order;
   while (!queue.empty()) order.push_back(queue.pop().node);
   EXPECT_THAT(order, testing::ElementsAre(4, 1, 3, 0, 2, 5));
+}
+
+TEST(EventQueue, AgreesWithSortingUnderManyPushesAndPops) {
+  EventQueue queue;
+  Random random(5);
+  std::vector<std::pair<int, NodeIndex>> expected;  // (time, number): numbers rise with scheduling
+  NodeIndex next = 0;
+  for (int round = 0; round < 2000; ++round) {
+    for (std::uint64_t i = random.below(4); i > 0; --i) {
+      const int ms = static_cast<int>(random.below(50));
+      queue.push(at(ms, next));
+      expected.emplace_back(ms, next++);
+    }
+    if (expected.empty()) continue;
+    const auto earliest = std::min_element(expected.begin(), expected.end());
+    ASSERT_EQ(queue.pop().node, earliest->second);
+    expected.erase(earliest);
+  }
+  EXPECT_EQ(queue.size(), expected.size());
 }
 
 TEST(TraceHash, DependsOnValuesAndOnTheirOrder) {

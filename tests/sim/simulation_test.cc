@@ -53,6 +53,19 @@ TEST(Simulation, HoldsWithAThousandNodesLossDuplicatesReorderingAndCrashes) {
   EXPECT_GT(report.crashes_disk_lost, 0U);
 }
 
+TEST(Simulation, HoldsWhenProcessesStandStillAndStatesAreAdopted) {
+  SimulationSettings settings;
+  settings.nodes = 24;
+  settings.seconds = 10;
+  settings.loss = settings.duplicate = settings.reorder = 0.1;
+  settings.pauses = 6.0;
+  settings.adoptions = 6.0;
+  const SimulationReport report = run_simulation(settings);
+  expect_clean(report);
+  EXPECT_GT(report.pauses, 10U);
+  EXPECT_GT(report.adoptions, 10U);
+}
+
 TEST(Simulation, MeetsItsNumbersWithALatencyOfThreeStepsEachWay) {
   SimulationSettings settings;
   settings.nodes = 64;
