@@ -90,7 +90,16 @@ TEST(DeadFiles, AreFound) {
                      {"base/dead.h", ""}};
   EXPECT_THAT(check_dead_files(tree), ElementsAre("base/dead.cc: no CMake file builds it",
                                                   "base/sed.cc: no CMake file builds it",
-                                                  HasSubstr("base/dead.h: nobody includes it")));
+                                                  "base/dead.h: nobody includes it"));
+}
+
+TEST(DeadFiles, NamesWithVariablesCountForWhatTheySay) {
+  const Tree tree = {
+      {"node/mesh.cmake", "foreach(part link key)\nmesh_${part}_test.cc ${part}.cc\n"},
+      {"node/mesh_key_test.cc", ""},
+      {"node/link.cc", ""},
+      {"node/other.cc", ""}};
+  EXPECT_THAT(check_dead_files(tree), ElementsAre("node/other.cc: no CMake file builds it"));
 }
 
 TEST(Headers, OpenWithProse) {
