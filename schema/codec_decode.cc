@@ -413,7 +413,9 @@ Result<Message> decode(std::span<const std::byte> bytes) {
     return read_segment(
         kj::arrayPtr(reinterpret_cast<const capnp::word*>(aligned), segment.size() / kWordBytes));
   } catch (const kj::Exception& e) {
-    return fail(ErrorCode::kCorrupt, std::string("Cap'n Proto: ") + e.getDescription().cStr());
+    // The description quotes bytes of the message, so it is as hostile as they are.
+    const kj::StringPtr what = e.getDescription();
+    return fail(ErrorCode::kCorrupt, "Cap'n Proto: " + wire_text({what.begin(), what.size()}, 256));
   }
 }
 
