@@ -1,5 +1,6 @@
 #include "compute/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -138,6 +139,11 @@ Status Optimizer::load(std::span<const std::byte> bytes) {
                   "optimiser state has a tensor of " + std::to_string(tensor.size()) +
                       " values, the model has " + std::to_string(count_) + " parameters");
     }
+  }
+  const auto negative = [](float v) { return v < 0.0f; };
+  if (state.tensors.size() > 1 &&
+      std::any_of(state.tensors[1].begin(), state.tensors[1].end(), negative)) {
+    return fail(ErrorCode::kCorrupt, "optimiser state has a negative second moment");
   }
   reset();
   steps_ = state.step;

@@ -70,8 +70,7 @@ struct Fragment {
   float* d = nullptr;
   bool has_taken = false;
   bool has_pending = false;
-  bool taken_in_x =
-      false;  // trainer only: T is in x already, but no P that contains it is published yet
+  bool taken_in_x = false;  // trainer only: T is in x already, but in no publication yet
   bool read_since = false;  // somebody read P since it was written
 
   [[nodiscard]] ReplicaParts parts() const {
@@ -290,8 +289,7 @@ void Replica::Impl::visit(Fragment& fragment, Model& model, const Visit& how,
   if (!begin(fragment, how, stats, to_add)) return;
   const std::span<float> next(spare, fragment.range.count);
   stats.clamped_values += model.merge_and_publish(fragment.range.offset, to_add, next);
-  fragment.taken_in_x =
-      true;  // also when nothing was to add: then there is no T, or it was in x already
+  fragment.taken_in_x = true;
   stats.merged_values += to_add.size();
   if (!all_finite(spare, next.size())) {
     ++stats.nonfinite_fragments;  // the old publication stays: R remains finite

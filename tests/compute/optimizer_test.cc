@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "compute/optimizer_state.h"
+
 namespace kith::compute {
 namespace {
 
@@ -89,6 +91,12 @@ TEST(Optimizers, AStateThatDoesNotFitIsRefusedAndTheOldOneStays) {
     EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
     EXPECT_EQ(optimizer.state(), before);
   }
+}
+
+TEST(Optimizers, ANegativeSecondMomentIsRefused) {
+  Optimizer optimizer({.name = "adam"}, 1);
+  EXPECT_TRUE(optimizer.load(encode_optimizer_state({"adam", 3, {{-1}, {0.5F}}})));
+  EXPECT_FALSE(optimizer.load(encode_optimizer_state({"adam", 3, {{1}, {-0.5F}}})));
 }
 
 TEST(Optimizers, ResetForgetsTheMoments) {
