@@ -15,6 +15,7 @@ TEST(Bounds, NothingGrowsOverExchangesThatMostlyTimeOut) {
   ToySetup setup;
   setup.nodes = 4;
   setup.fragments = 8;
+  setup.values = 2;
   setup.settings.retry_interval = 20ms;
   setup.settings.suspend_after = 40ms;
   Dialogue d(setup);
