@@ -71,10 +71,13 @@ struct PeerUp {  // a link is bound to this node (either direction)
 struct PeerDown {
   NodeId id;
 };  // the last link to it is gone
+// They answered our HELLO with REJECT.
 struct Refused {
+  // As dialled. For kSelf under a name: the one of its addresses that is ours, since the name may
+  // stand for others as well and stays dialled.
   std::string address;
   schema::Reject reject;
-};  // they answered our HELLO with REJECT
+};
 struct DialFailed {
   std::string address;
   std::string why;

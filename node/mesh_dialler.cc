@@ -19,6 +19,10 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+std::string without_scheme(const std::string& endpoint) {
+  return endpoint.substr(endpoint.find("//") + 2);
+}
+
 }  // namespace
 
 MeshDialler::MeshDialler(MeshCore& core) : core_(core), resolver_(core.settings.lookup) {}
@@ -209,8 +213,7 @@ std::vector<std::string> MeshDialler::addresses_of(const std::string& endpoint) 
 
 void MeshDialler::report_failure(const std::string& endpoint, const std::string& why) {
   for (const auto& address : addresses_of(endpoint))
-    core_.events.emplace_back(
-        DialFailed{address, endpoint.substr(endpoint.find("//") + 2) + ": " + why});
+    core_.events.emplace_back(DialFailed{address, without_scheme(endpoint) + ": " + why});
 }
 
 std::vector<std::pair<void*, void*>> MeshDialler::handles() const {
@@ -333,10 +336,14 @@ void MeshDialler::on_reject(Dealer& dealer, const schema::Reject& reject) {
     return;
   }
   if (dealer.state != Dealer::State::kGreeting && dealer.state != Dealer::State::kProving) return;
-  for (const auto& address : addresses_of(dealer.endpoint))
-    core_.events.emplace_back(Refused{address, reject});
   dealer.state = Dealer::State::kWaiting;
-  if (reject.code != schema::RejectCode::kSelf) return;
+  const bool self = reject.code == schema::RejectCode::kSelf;
+  for (const auto& address : addresses_of(dealer.endpoint)) {
+    const bool name = !targets_.at(address).numeric;
+    core_.events.emplace_back(
+        Refused{self && name ? without_scheme(dealer.endpoint) : address, reject});
+  }
+  if (!self) return;
   const std::string endpoint = dealer.endpoint;
   parked_[endpoint] = core_.clock.now() + core_.jittered(core_.retry_max * kUnhurried);
   close(endpoint);

@@ -169,13 +169,12 @@ std::optional<schema::Reject> MeshListener::find_objection(const schema::Hello& 
                                              " to " + std::to_string(hello.protocol_max) +
                                              " there");
   }
-  if (auto verdict = core_.policy.judge(hello)) return verdict;
   if (hello.record.id == core_.identity.id())
     return object(RejectCode::kIdentity,
                   "two processes use this identity: a copied data directory?");
   if (core_.links.links_of(hello.record.id) >= kLinksPerPeerMax)
     return object(RejectCode::kFull, "this node has too many connections here");
-  return std::nullopt;
+  return core_.policy.judge(hello);
 }
 
 void MeshListener::on_proof(const Incoming& incoming, const schema::Hello& hello,

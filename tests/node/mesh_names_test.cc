@@ -117,6 +117,20 @@ TEST(MeshNames, ANameOfManyNodesReachesThemAll) {
   EXPECT_TRUE(run_until({&a, &b, &c}, [&] { return linked(a, b) && linked(a, c); }));
 }
 
+// As in Compose, where one name stands for all replicas.
+TEST(MeshNames, ANameThatStandsForOthersAndItselfReachesTheOthers) {
+  const auto names = std::make_shared<FakeNames>();
+  names->set("service", {"127.0.0.1", "127.0.0.2"});
+  Node a(1, settings_with(names));
+  auto settings = quick_settings();
+  settings.listen = "127.0.0.2:" + port_of(a);
+  Node b(2, settings);
+  a.mesh->dial("service:" + port_of(a));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b) && a.count<Refused>() == 1; }));
+  EXPECT_EQ(schema::RejectCode::kSelf, a.all<Refused>()[0].reject.code);
+  EXPECT_EQ(a.address(), a.all<Refused>()[0].address);
+}
+
 TEST(MeshNames, ANameIsLookedUpAgainOnEveryRetry) {
   const auto names = std::make_shared<FakeNames>();
   names->set("seed", {"127.0.0.101"});
