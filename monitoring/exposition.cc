@@ -3,7 +3,6 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <locale>
 #include <sstream>
 
 #include "monitoring/metrics.h"
@@ -122,9 +121,9 @@ void Exposition::histogram(const char* name, const char* help, prometheus::Clien
   family(name, help, prometheus::MetricType::Histogram).metric.push_back(std::move(collected));
 }
 
+// The serialiser sets the classic locale itself: numbers have a point everywhere.
 std::string Exposition::text() const {
   std::ostringstream out;
-  out.imbue(std::locale::classic());
   prometheus::TextSerializer().Serialize(out, families_);
   return std::move(out).str();
 }
