@@ -248,7 +248,7 @@ void ControlLoop::handle(MeshEvent& event) {
   } else if (const auto* refused = std::get_if<Refused>(&event)) {
     if (refused->reject.code == schema::RejectCode::kNotReady) return;
     const bool self = refused->reject.code == schema::RejectCode::kSelf;
-    if (self) parts_.control->undial(refused->address);
+    // A name may stand for others too, so it stays dialled.
     say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member",
         {{"address", refused->address}, {"reason", refused->reject.detail}});
     join_.on_refused(refused->address, refused->reject);
