@@ -147,8 +147,9 @@ gossip::ExchangeSettings exchange_settings(const Config& config, const gossip::C
   s.every_steps = composition.what == gossip::What::kNothing ? 0
                   : composition.when == gossip::When::kEverySteps ? composition.every_steps : 1;
   s.chunk_bytes = config.exchange.chunk_bytes;
-  // An answer takes milliseconds: two probe intervals without one free the fragment for another peer.
-  s.retry_interval = config.cluster.preset.probe_interval * 2;
+  // An answer takes milliseconds: after one probe interval without any the node asks again, two free the fragment for
+  // another peer.
+  s.retry_interval = config.cluster.preset.probe_interval;
   s.suspend_after = config.cluster.preset.probe_interval * 2;
   return s;
 }
