@@ -80,11 +80,11 @@ TEST(TorchModule, StartsNoMoreThreadsThanItMayUseCores) {
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    before = threads_here();  // LibTorch starts threads as soon as it is told how many
     ModelSpec spec = digits();
     spec.threads = 64;
     const auto model = make_model(spec, {}, kModule);
     ASSERT_TRUE(model) << model.error().message;
-    before = threads_here();
     const std::vector<float> inputs(64 * 784, 0.5F);
     const std::vector<std::int64_t> labels(64, 3);
     for (int i = 0; i < 3; ++i) (*model)->step({inputs, labels, 64}, 0.01);

@@ -1,6 +1,11 @@
 // Merging, publishing, statistics, states and refusals of the LibTorch models.
+#include <sched.h>
+
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <limits>
+#include <thread>
 
 #include "tests/torch/torch_fixture.h"
 
@@ -213,6 +218,43 @@ TEST(TorchOptimizerState, ResetGivesFreshMoments) {
   train(*used, batches, rates(4, 0.05), 3, 4);
   train(*fresh, batches, rates(4, 0.05), 3, 4);
   EXPECT_TRUE(same_bits(values_of(*used), values_of(*fresh)));
+}
+
+TEST(TorchThreads, AreNoMoreThanTheCoresThatTheProcessMayUse) {
+  const auto threads_here = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const auto before = threads_here();
+    ModelSpec spec = small_spec("cnn");
+    spec.threads = 64;
+    const auto model = make(spec);
+    train(*model, make_batches(spec, 2, 64, 12), rates(2, 0.05), 0, 2);
+    EXPECT_LE(threads_here(), before);
+  }).join();
+}
+
+TEST(TorchInitialValues, FillTheRangeOfPyTorchsDefaultFromAStreamPerTensor) {
+  const auto model = make(small_spec("cnn"));
+  const std::vector<float> values = values_of(*model);
+  const TensorInfo weight = tensor(*model, "7.weight");
+  const double bound = 1.0 / std::sqrt(72.0);
+  double largest = 0.0;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < weight.count; ++i) {
+    const double value = values[weight.offset + i];
+    largest = std::max(largest, std::abs(value));
+    sum += value;
+  }
+  EXPECT_LE(largest, bound);
+  EXPECT_GT(largest, 0.99 * bound);
+  EXPECT_LT(std::abs(sum / static_cast<double>(weight.count)), 0.05 * bound);
+  EXPECT_NE(values[weight.offset], values[tensor(*model, "7.bias").offset]);
 }
 
 struct BadSpec {
