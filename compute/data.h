@@ -24,7 +24,7 @@ struct DataSpec {
   std::optional<std::size_t> classes;  // default: highest label of the whole training file + 1
   std::optional<double> mean, std;     // default: over all values of the whole training file
   std::string shard =
-      "all";  // all | auto (all, in this issue, when alone with its data) | "k/n", 1 <= k <= n
+      "all";  // all | auto (all, until members share the data out) | "k/n", 1 <= k <= n
   std::string shard_by =
       "index";  // index: round-robin by sample | label: sorted by label, then cut
 };

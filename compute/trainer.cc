@@ -299,8 +299,9 @@ void Trainer::Impl::cut(Request& request) {
     meter.add_safe_point(stats);
     if (stats.nonfinite_fragments > 0) lose_health("parameters are not finite");
   }
+  TrainerImage taken = image();  // may throw: then nothing is frozen
   replica.freeze();
-  request.taker(image());
+  request.taker(std::move(taken));
 }
 
 void Trainer::Impl::adopt(Request& request) {

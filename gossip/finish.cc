@@ -35,6 +35,12 @@ bool FinishMachine::converged() const {
                      [this](double distance) { return distance < settings_.distance_max; });
 }
 
+bool FinishMachine::somebody_has_it() const {
+  return std::any_of(peers_.begin(), peers_.end(), [this](const Peer& peer) {
+    return peer.live && (peer.id == final_->declarer || peer.run_state == RunState::kComplete);
+  });
+}
+
 void FinishMachine::begin(TimePoint now) {
   if (phase_ != FinishPhase::kRunning) return;
   phase_ = FinishPhase::kConverging;
@@ -50,6 +56,12 @@ void FinishMachine::on_distance(FragmentIndex fragment, double relative) {
 void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
   peers_ = std::move(peers);
   viewed_ = true;
+  if (phase_ == FinishPhase::kFetching && !somebody_has_it()) {
+    // The declarer died before anybody had its state: the next id goes on.
+    final_.reset();
+    phase_ = FinishPhase::kConverging;
+    reverted_ = true;
+  }
   if (phase_ == FinishPhase::kConverging && converged()) {
     const bool all = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return !takes_part(peer) || (peer.run_state == RunState::kFinishing && peer.converged);
@@ -89,6 +101,8 @@ void FinishMachine::completed(TimePoint now) {
   last_sign_ = now;
 }
 
-void FinishMachine::served(TimePoint now) { last_sign_ = now; }
+void FinishMachine::served(TimePoint now) { last_sign_ = std::max(last_sign_, now); }
+
+bool FinishMachine::take_reverted() { return std::exchange(reverted_, false); }
 
 }  // namespace kith::gossip

@@ -3,10 +3,11 @@
 //   running -> converging   progress reached the length: nobody trains, pair deltas in fp32 go on
 //   converging -> declaring every live member converges too and says so; we have the lowest live id
 //   converging -> fetching  somebody declared: fetch what differs from the declared state
+//   fetching -> converging  the declarer died before anybody had its state
 //   declaring, fetching -> complete   the file is written; linger until every live member has it
 //   complete -> over
 //
-// A step machine over the members' records; no clock, no sockets. The node does what `action()` asks and reports back.
+// A step machine over the members' records; no clock, no sockets. The node acts on `phase()` and reports back.
 // A declared hash wins over an undeclared one; of two declarations the lower declarer's. Thread: one owner (control loop).
 #pragma once
 
@@ -25,7 +26,6 @@ struct FinishSettings {
   std::uint32_t fragments = 1;
   double distance_max = 1e-4;                     // relative, per fragment, as seen in exchanges
   Duration linger_max = std::chrono::seconds(20); // after the last sign that somebody still fetches
-  // A member that stays in training while we converge does not hold us for ever: it is alive, so it will see the progress.
 };
 
 enum class FinishPhase { kRunning, kConverging, kDeclaring, kFetching, kComplete, kOver };
@@ -51,6 +51,9 @@ class FinishMachine {
   void completed(TimePoint now);                                // our file equals the declared state
   void served(TimePoint now);                                   // somebody fetched from us
 
+  // True once after the declared state was lost with its declarer: exchanges go on.
+  bool take_reverted();
+
   [[nodiscard]] FinishPhase phase() const { return phase_; }
   // For our own record: true when every fragment's last distance was small, or nobody is there to differ from.
   [[nodiscard]] bool converged() const;
@@ -59,11 +62,13 @@ class FinishMachine {
 
  private:
   [[nodiscard]] bool alone() const;
+  [[nodiscard]] bool somebody_has_it() const;
 
   FinishSettings settings_;
   FinishPhase phase_ = FinishPhase::kRunning;
   std::vector<double> distance_;       // per fragment, last seen; infinity before
   std::vector<Peer> peers_;
+  bool reverted_ = false;
   bool viewed_ = false;                // update() was called since begin(): without a view nobody is alone
   std::optional<schema::Final> final_;
   TimePoint began_;

@@ -42,11 +42,12 @@ void Membership::on_record(TimePoint now, const MemberRecord& record, bool direc
     if (members_.size() >= settings_.members_max) return;
     Member member;
     member.record = record;
+    // Whom others call dead or left is not taken for alive because it is new to us.
+    const bool gone = !direct && (record.state == MemberState::kDead || record.state == MemberState::kLeft);
     member.record.state = MemberState::kAlive;
-    member.heard = member.learned = now;
-    member.heard_directly = direct;
+    member.heard = now;
     it = members_.emplace(record.id, std::move(member)).first;
-    set_state(it->second, MemberState::kAlive, MemberEvent::Kind::kJoined);
+    set_state(it->second, gone ? record.state : MemberState::kAlive, MemberEvent::Kind::kJoined);
     return;
   }
   Member& member = it->second;
@@ -56,8 +57,7 @@ void Membership::on_record(TimePoint now, const MemberRecord& record, bool direc
     member.record = record;
     member.record.state = state;
     if (returns) {
-      member.learned = member.heard = now;
-      member.heard_directly = false;
+      member.heard = now;
       member.relays_left = settings_.relay_times * static_cast<unsigned>(members_.size());
     }
   } else if (!direct || record.incarnation < member.record.incarnation) {
@@ -66,7 +66,6 @@ void Membership::on_record(TimePoint now, const MemberRecord& record, bool direc
   const bool gone = member.record.state == MemberState::kDead || member.record.state == MemberState::kLeft;
   if (direct) {
     member.heard = now;
-    member.heard_directly = true;
     // A node that said LEAVE stays left until it returns with a higher incarnation.
     if (member.record.state == MemberState::kLeft && !returns) return;
     set_state(member, MemberState::kAlive,

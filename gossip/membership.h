@@ -35,8 +35,6 @@ struct MembershipSettings {
 struct Member {
   schema::MemberRecord record;       // state = this node's view
   TimePoint heard;                   // last direct message; start of the watch for a relayed record
-  TimePoint learned;                 // first record of this incarnation
-  bool heard_directly = false;
   double rtt_seconds = -1.0;         // < 0: unknown
   unsigned relays_left = 0;
 };

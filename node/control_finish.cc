@@ -51,6 +51,15 @@ void ControlLoop::advance_finish() {
   }
   if (parts_.donor != nullptr && parts_.donor->last_given() > finish_.began()) finish_.served(parts_.donor->last_given());
   finish_.update(now(), finish_peers());
+  if (finish_.take_reverted()) {
+    say(LogLevel::kWarn, "the declared state is gone with its declarer: agreeing again");
+    if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
+    fetching_ = Fetching::kNothing;
+    assembly_.reset();
+    manifest_.reset();
+    parts_.exchange->set_active(true);
+    parts_.exchange->set_rounds_every(preset_.probe_interval / 10);
+  }
   switch (finish_.phase()) {
     case FinishPhase::kDeclaring:
       if (!settling_) declare();
@@ -250,10 +259,10 @@ void ControlLoop::complete(const FinalFacts& facts, const std::vector<float>& va
     return;
   }
   final_written_ = true;
-  final_accuracy_ = facts.accuracy;
+  final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
   say(LogLevel::kInfo, "final model written",
       {{"path", path}, {"accuracy", std::to_string(facts.accuracy)}, {"progress", std::to_string(facts.progress)}});
-  enter(RunState::kComplete);
+  if (state_ != RunState::kLeaving) enter(RunState::kComplete);
 }
 
 }  // namespace kith::node

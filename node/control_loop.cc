@@ -166,8 +166,10 @@ void ControlLoop::on_evaluated(const compute::EvalResult& result) {
 
 void ControlLoop::on_nonfinite(const std::string& what) {
   post([this, what] {
+    if (state_ != RunState::kTraining && state_ != RunState::kJoining) return;  // nobody steps; a final state is fetched anyway
     // Again and again: each time twice as long before the next try, so that neither donors nor logs are flooded.
     const bool again = nonfinite_times_ > 0 && now() - last_nonfinite_ < kNonFiniteForgotten;
+    if (!again) recoveries_alone_ = 0;
     nonfinite_times_ = again ? std::min(nonfinite_times_ + 1, kNonFiniteDoublings) : 1;
     last_nonfinite_ = now();
     unhealthy_ = true;
@@ -202,6 +204,7 @@ int ControlLoop::run() {
     wake_.clear();
     for (MeshEvent& event : events) handle(event);
   }
+  ended_ = true;
   parts_.trainer->stop();
   return *exit_code_;
 }
@@ -231,7 +234,8 @@ void ControlLoop::turn() {
   const compute::TrainerStats stats = parts_.trainer->stats();
   progress_.note(self_, stats.samples, stats.steps);
   parts_.others_samples->store(progress_.samples() - std::min(progress_.samples(), stats.samples));
-  parts_.length_samples->store(progress_.length_samples());
+  parts_.others_steps->store(progress_.steps() - std::min(progress_.steps(), stats.steps));
+  parts_.length_samples->store(parts_.length.steps > 0 ? 0.0 : progress_.length_samples());
   advance();
   report_members();
   refresh_peers();
@@ -272,16 +276,19 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
 }
 
 // A record from the network: verified only when it is news.
-void ControlLoop::note_record(const schema::MemberRecord& record, bool direct) {
-  if (record.id == self_) return;
+bool ControlLoop::note_record(const schema::MemberRecord& record, bool direct) {
+  if (record.id == self_) return true;
   if (membership_.is_news(record)) {
     if (!verify_record(record)) {
       say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", record.id.short_hex()}});
-      return;
+      return false;
     }
-    note_progress_of(record);
+    membership_.on_record(now(), record, direct);
+    if (membership_.find(record.id) != nullptr) note_progress_of(record);  // not those there is no room for
+    return true;
   }
   membership_.on_record(now(), record, direct);
+  return true;
 }
 
 void ControlLoop::note_progress_of(const schema::MemberRecord& record) {
@@ -293,12 +300,12 @@ void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {
   if (const auto* heartbeat = std::get_if<schema::Heartbeat>(&message)) {
     if (heartbeat->record.id != from) return;
     consider_lag(from, heartbeat->progress);
-    note_record(heartbeat->record, true);
+    if (!note_record(heartbeat->record, true)) return;
     membership_.on_heartbeat(now(), from, *heartbeat);
     for (const auto& record : heartbeat->records) note_record(record, false);
   } else if (const auto* leave = std::get_if<schema::Leave>(&message)) {
     if (leave->record.id != from) return;
-    note_record(leave->record, true);
+    if (!note_record(leave->record, true)) return;
     membership_.on_leave(now(), from);
   } else if (const auto* final = std::get_if<schema::Final>(&message)) {
     accept_final(*final);
@@ -383,7 +390,7 @@ void ControlLoop::beat() {
       parts_.control->send(id, *final);
   }
   if (parts_.donor != nullptr) parts_.donor->set_progress(progress_.samples());
-  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step, static_cast<Samples>(max_lag_samples()));
+  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step, static_cast<Samples>(std::clamp(max_lag_samples(), 0.0, 1e18)));
 }
 
 // Who may be averaged with, and who only linked to.

@@ -65,7 +65,8 @@ struct ControlParts {
   // From a checkpoint: what the cluster had done, and whether this node has ever trained or adopted.
   std::optional<CheckpointFacts> restored;
   std::atomic<Samples>* others_samples = nullptr;   // read by the trainer for the schedule
-  std::atomic<double>* length_samples = nullptr;    // read by the trainer's listener; 0 = endless
+  std::atomic<double>* length_samples = nullptr;    // read by the trainer's listener; 0 = endless, or counted in steps
+  std::atomic<Step>* others_steps = nullptr;        // likewise
 };
 
 // What people and metrics see; a copy, consistent in itself.
@@ -84,7 +85,7 @@ struct NodeStatus {
   std::uint64_t refused_others_busy = 0;
   double consensus_relative = -1.0;         // median of the last 16 rounds' relative distances; < 0 unknown
   double consensus_absolute = -1.0;
-  double staleness_steps = -1.0;            // mean of the last 16
+  double staleness_steps = -1.0;            // median of the last 16
   CheckpointStats checkpoints;
   std::uint64_t adoptions = 0;
   double final_accuracy = -1.0;
@@ -101,9 +102,11 @@ class ControlLoop {
 
   // Any thread, async-signal safe: leave in order.
   void request_leave();
-  // Any thread: queued, executed on the loop; the result comes back through the callback on the loop's thread.
+  // Any thread: queued, executed on the loop; the result comes back through the callback on the loop's thread. What is still
+  // queued when run() ends is dropped: ask ended().
   void checkpoint_now(std::function<void(const Result<std::string>&)> done);
   void join(const std::string& address);
+  [[nodiscard]] bool ended() const { return ended_; }
 
   [[nodiscard]] NodeStatus status() const;
 
@@ -125,7 +128,7 @@ class ControlLoop {
   void handle(MeshEvent& event);
   void handle_message(const NodeId& from, schema::Message& message);
   void on_peer_up(const PeerUp& up);
-  void note_record(const schema::MemberRecord& record, bool direct);
+  bool note_record(const schema::MemberRecord& record, bool direct);  // false: its signature is wrong
   void note_progress_of(const schema::MemberRecord& record);
   void handle_happenings();
   void on_exchange(const gossip::ExchangeEvent& event);
@@ -170,7 +173,7 @@ class ControlLoop {
   void complete(const FinalFacts& facts, const std::vector<float>& values, const std::vector<std::int64_t>& integers);
   [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
   [[nodiscard]] FinalFacts final_facts(double accuracy) const;
-  // Merges everything pending with exchanges at rest, then evaluates; `then` on the loop.
+  // Merges everything pending with exchanges at rest; `then` on the loop, with the integer buffers.
   void settle(std::function<void(std::vector<std::int64_t> integers)> then);
 
   ControlParts parts_;
@@ -231,6 +234,7 @@ class ControlLoop {
 
   Wake wake_;
   std::atomic<bool> leave_requested_{false};
+  std::atomic<bool> ended_{false};
   mutable std::mutex mutex_;                 // guards the two below
   std::vector<std::function<void()>> commands_;
   NodeStatus status_;

@@ -167,6 +167,8 @@ void ControlLoop::start_training() {
 
 void ControlLoop::advance_training() {
   if (progress_.done()) return begin_finish();
+  // The trainer stops itself at the length it knew; news of more data can make the run longer.
+  if (parts_.trainer->holding() && !unhealthy_) parts_.trainer->resume();
   const auto epochs = static_cast<std::uint64_t>(progress_.epoch());
   if (epochs > epochs_evaluated_) {
     epochs_evaluated_ = epochs;
@@ -333,9 +335,11 @@ void ControlLoop::recover_alone(const std::string& what) {
   compute::TrainerState state = std::move((*loaded)->state);
   state.optimizer.clear();  // fresh moments
   state.own.reset();        // counters and cursor go on
+  fetching_ = Fetching::kAdoptionValues;  // until the trainer has it
   parts_.trainer->scale_learning_rate(0.5);
   parts_.trainer->adopt(std::move(state), [this] {
     post([this] {
+      fetching_ = Fetching::kNothing;
       unhealthy_ = false;
       if (state_ == RunState::kTraining && parts_.exchange != nullptr)
         parts_.exchange->set_active(parts_.composition.what != gossip::What::kNothing);
@@ -380,6 +384,11 @@ void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&
 void ControlLoop::advance_leaving() {
   if (leave_sent_) {
     if (now() >= leave_deadline_) exit_code_ = 0;
+    return;
+  }
+  if (now() > leave_deadline_ + kDrain) {
+    say(LogLevel::kError, "leaving without a checkpoint: the disk or the model does not answer");
+    exit_code_ = exit_code(ErrorCode::kFailed);
     return;
   }
   const bool drained = parts_.exchange == nullptr || parts_.exchange->snapshot().drained;

@@ -3,13 +3,12 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -180,7 +179,7 @@ Result<std::string> bulk_listen(const Config& config, const std::string& control
 
 // ---- small parts --------------------------------------------------------------------------------------------------
 
-// Ends training exactly at the run's length, and rings the other loops after each step.
+// Holds the trainer at the run's length as this node knows it (alone: exactly), and rings the other loops after each step.
 class StepListener final : public compute::TrainerListener {
  public:
   void on_step(Step step) override {
@@ -191,7 +190,9 @@ class StepListener final : public compute::TrainerListener {
     if (busy > busy_before_) metrics->observe_step(busy - busy_before_);  // a busy reader delays the copy by a step
     busy_before_ = busy;
     const double length = length_samples.load(std::memory_order_relaxed);
-    if (length <= 0 || static_cast<double>(others_samples.load() + stats.samples) < length) return;
+    const bool by_samples = length > 0 && static_cast<double>(others_samples.load() + stats.samples) >= length;
+    const bool by_steps = length_steps > 0 && others_steps.load() + step >= length_steps;
+    if (!by_samples && !by_steps) return;
     trainer->hold();
     loop->wake();
   }
@@ -200,7 +201,9 @@ class StepListener final : public compute::TrainerListener {
 
   std::atomic<Samples> others_samples{0};
   std::atomic<double> length_samples{0.0};
+  std::atomic<Step> others_steps{0};
   // set before the trainer starts
+  Step length_steps = 0;  // 0: the length is not counted in steps
   compute::Trainer* trainer = nullptr;
   ExchangeLoop* exchange = nullptr;
   ControlLoop* loop = nullptr;
@@ -321,7 +324,9 @@ int run_daemon(const Config& config, LogSink& log) {
   StepListener listener;
   compute::TrainerSettings trainer_settings;
   trainer_settings.batch_size = config.train.batch_size;
+  // Alone, a run is a function of its seed; with others, no two nodes draw the same batches.
   trainer_settings.seed = config.run.seed * 1000003 + data->shard_index;
+  if (!config.standalone) trainer_settings.seed ^= NodeIdHasher{}(identity->id());
   trainer_settings.schedule = schedule;
   trainer_settings.min_step = from_seconds(config.train.min_step_ms / 1e3);
   compute::Trainer* trainer_pointer = nullptr;
@@ -334,8 +339,7 @@ int run_daemon(const Config& config, LogSink& log) {
   listener.trainer = &trainer;
 
   // The network: two planes, each with its own context and thread.
-  const Random random(Hasher().add(identity->id().hex()).add(*incarnation).finish().bytes[0] +
-                      256ULL * config.run.seed);
+  const Random random(NodeIdHasher{}(identity->id()) ^ (*incarnation * 0x9E3779B97F4A7C15ULL) ^ config.run.seed);
   RunPolicy policy({config.cluster.name, config.run.id, schema_hash, run_facts(config, *composition, *data)},
                    identity->id());
   Donor donor(replica, config.exchange.fragment_bytes, clock);
@@ -388,7 +392,7 @@ int run_daemon(const Config& config, LogSink& log) {
   listener.exchange = exchange.get();
 
   // Checkpoints, control loop, and the window to the outside.
-  Checkpointer checkpointer(store, schema, replica, trainer, exchange.get(), clock, log);
+  auto checkpointer = std::make_unique<Checkpointer>(store, schema, replica, trainer, exchange.get(), clock, log);
   monitoring::Metrics metrics(clock);
   listener.metrics = &metrics;
   ControlParts parts;
@@ -405,7 +409,7 @@ int run_daemon(const Config& config, LogSink& log) {
   parts.exchange = exchange.get();
   parts.policy = &policy;
   parts.donor = &donor;
-  parts.checkpointer = &checkpointer;
+  parts.checkpointer = checkpointer.get();
   parts.store = &store;
   parts.composition = *composition;
   parts.length = {config.run.epochs, config.run.steps};
@@ -416,6 +420,7 @@ int run_daemon(const Config& config, LogSink& log) {
   if (*restored) parts.restored = (*restored)->facts;
   parts.others_samples = &listener.others_samples;
   parts.length_samples = &listener.length_samples;
+  parts.others_steps = &listener.others_steps;
 
   // The HTTP address is part of what others are told, so it is bound before the loop makes its record.
   class LateView final : public monitoring::HttpHandler {
@@ -445,6 +450,7 @@ int run_daemon(const Config& config, LogSink& log) {
   });
   loop_pointer = &loop;
   listener.loop = &loop;
+  listener.length_steps = config.run.steps;
   NodeViewAdapter view(config, loop, trainer, replica, schema, schema_hash, clock);
   monitoring::Routes routes(view, metrics);
   late.routes = &routes;
@@ -462,10 +468,11 @@ int run_daemon(const Config& config, LogSink& log) {
                 control ? control->bound_address().c_str() : "-", http->address().c_str());
     std::fflush(stdout);
     code = loop.run();
+    http.reset();
+    trainer.stop();
+    if (exchange) exchange->stop();
+    checkpointer.reset();  // what it has begun is finished while the loop it reports to is still there
   }
-  http.reset();
-  trainer.stop();
-  if (exchange) exchange->stop();
   return code;
 }
 

@@ -32,6 +32,10 @@ void Donor::set_final(Slice manifest, std::vector<std::int64_t> integers) {
 }
 
 void Donor::set_progress(Samples progress) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->moments && clock_.now() - shared_->moments->used > kMomentsKept) shared_->moments.reset();
+  }
   const std::lock_guard lock(mutex_);
   progress_ = progress;
 }
@@ -61,7 +65,6 @@ Result<Donor::Item> Donor::from_moments(const ItemKey& key) {
   if (trainer_ == nullptr) return fail(ErrorCode::kNotFound, "no trainer here");
   std::unique_lock lock(shared_->mutex);
   auto& moments = shared_->moments;
-  if (moments && key.item == StateItem::kIntegers && clock_.now() - moments->used > kMomentsKept) moments.reset();
   if (!moments) {
     if (!shared_->asked) {
       shared_->asked = true;

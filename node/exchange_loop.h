@@ -100,9 +100,9 @@ class ExchangeLoop {
   NodeId fetch_donor_;
   bool paused_ = false;
   std::vector<MeshEvent> held_back_;        // arrived while paused
+  std::size_t held_back_bytes_ = 0;
   Duration rounds_every_{0};
   TimePoint next_round_;
-  Step rounds_ = 0;
   // any thread
   Wake wake_;
   std::atomic<Step> stepped_{0};

@@ -135,7 +135,7 @@ struct Reject {
   bool operator==(const Reject&) const = default;
 };
 
-// HEARTBEAT: control, to every member each probe interval (this plain membership; SWIM comes later).
+// HEARTBEAT: control, to every member each probe interval (plain heartbeats; SWIM takes their place later).
 struct Heartbeat {
   MemberRecord record;               // the sender's own
   std::vector<MemberRecord> records; // <= 32 others, those that changed last first

@@ -83,6 +83,33 @@ TEST(Finish, WhenTheDeclarerDiesTheNextIdGoesOn) {
   EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
 }
 
+TEST(Finish, WhenTheDeclarerDiesBeforeAnybodyHasItsStateTheOthersGoOn) {
+  FinishMachine m = machine(3);
+  m.begin(at(0));
+  m.update(at(1), {{id(1), RunState::kComplete, true, true}, {id(4), RunState::kFinishing, true, true}});
+  ASSERT_TRUE(m.on_final(at(2), final_by(1, 9)));
+  m.update(at(3), {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kFetching);
+  m.update(at(4), {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kComplete, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kFetching) << "n4 has it";
+  m.update(at(5), {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kConverging);
+  EXPECT_TRUE(m.take_reverted());
+  EXPECT_FALSE(m.take_reverted());
+  EXPECT_FALSE(m.final().has_value());
+  EXPECT_TRUE(m.on_final(at(6), final_by(4, 8))) << "another declaration is followed, a higher id's too";
+}
+
+TEST(Finish, AnOldSignOfAFetcherDoesNotShortenTheLinger) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  m.update(at(1), {});
+  m.declared(at(60000), final_by(2, 4));
+  m.served(at(100));
+  m.update(at(60100), {{id(3), RunState::kFinishing, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kComplete);
+}
+
 TEST(Finish, ADeclaredHashWinsAndOfTwoTheLowerDeclarers) {
   FinishMachine m = machine(2);
   m.begin(at(0));

@@ -79,6 +79,16 @@ TEST(Membership, RelayedNewsDoesNotCountAsHearingFromTheMember) {
   EXPECT_EQ(m.find(id(1))->record.version, 61U);
 }
 
+TEST(Membership, WhomOthersCallDeadIsNotAliveBecauseItIsNewToUs) {
+  Membership m({}, id(0), at(0));
+  MemberRecord dead = record(1);
+  dead.state = MemberState::kDead;
+  m.on_record(at(0), dead, false);
+  EXPECT_EQ(state_of(m, 1), MemberState::kDead);
+  m.on_record(at(1), dead, true);  // it speaks itself
+  EXPECT_EQ(state_of(m, 1), MemberState::kAlive);
+}
+
 TEST(Membership, TheDeadReturnWhenTheySpeak) {
   Membership m({}, id(0), at(0));
   m.on_record(at(0), record(1), true);
