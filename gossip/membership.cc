@@ -127,7 +127,7 @@ schema::Heartbeat Membership::heartbeat_for(TimePoint now, const NodeId& to, con
   }
   for (auto& [id, member] : members_) {
     if (heartbeat.records.size() >= settings_.relayed_max) break;
-    if (id == to || member.relays_left == 0) continue;
+    if (member.relays_left == 0) continue;  // its own record too: a copy of a node must learn of the other
     --member.relays_left;
     heartbeat.records.push_back(member.record);
   }

@@ -111,7 +111,11 @@ FinalFacts ControlLoop::final_facts(double accuracy) const {
 }
 
 void ControlLoop::declare() {
-  say(LogLevel::kInfo, "the members agree: declaring the final state");
+  const bool alone = membership_.count(MemberState::kAlive) + membership_.count(MemberState::kSuspect) == 0;
+  if (alone && !membership_.members().empty())
+    say(LogLevel::kWarn, "no other member is left: this final state is this node's own, theirs may differ");
+  else
+    say(LogLevel::kInfo, "the members agree: declaring the final state");
   settle([this](std::vector<std::int64_t> integers) { declare_with(std::move(integers)); });
 }
 

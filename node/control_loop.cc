@@ -277,7 +277,15 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
 
 // A record from the network: verified only when it is news.
 bool ControlLoop::note_record(const schema::MemberRecord& record, bool direct) {
-  if (record.id == self_) return true;
+  if (record.id == self_) {
+    // Somebody else runs with our key: a copied data directory. The newer incarnation goes on, the other ends.
+    if (record.incarnation > parts_.incarnation && verify_record(record)) {
+      say(LogLevel::kError, "this node's identity is in use elsewhere: a copied data directory? Give the copy one of its own",
+          {{"address", record.control_address}, {"name", record.name}});
+      exit_code_ = exit_code(ErrorCode::kDataDirInUse);
+    }
+    return true;
+  }
   if (membership_.is_news(record)) {
     if (!verify_record(record)) {
       say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", record.id.short_hex()}});

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -255,6 +256,13 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::trunc) << text << "\n";
 }
 
+// The ready line. A full pipe that nobody reads must not stop a node: then there is no line.
+void announce(const std::string& line) {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
+}
+
 int refuse(LogSink& log, const Error& error) {
   log.log(LogLevel::kError, "kithd", error.message);
   return exit_code(error.code);
@@ -316,7 +324,7 @@ int run_daemon(const Config& config, LogSink& log) {
   auto restored = store.load_newest(schema, schema_hash, config.run.id);
   if (!restored) return refuse(log, restored.error());
   if (*restored) log.log(LogLevel::kInfo, "kithd", "resuming from a checkpoint", {{"path", (*restored)->path}});
-  const auto incarnation = next_incarnation(dir);
+  const auto incarnation = next_incarnation(dir, *restored ? (*restored)->facts.incarnation : 0);
   if (!incarnation) return refuse(log, incarnation.error());
 
   // The replica and its trainer.
@@ -464,9 +472,8 @@ int run_daemon(const Config& config, LogSink& log) {
   int code = 0;
   {
     const SignalWatch signals(loop);
-    std::printf("name=%s id=%s address=%s http=%s\n", config.node.name.c_str(), identity->id().hex().c_str(),
-                control ? control->bound_address().c_str() : "-", http->address().c_str());
-    std::fflush(stdout);
+    announce("name=" + config.node.name + " id=" + identity->id().hex() + " address=" +
+             (control ? control->bound_address() : "-") + " http=" + http->address() + "\n");
     code = loop.run();
     http.reset();
     trainer.stop();

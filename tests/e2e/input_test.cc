@@ -209,6 +209,24 @@ TEST(NonFinite, InAClusterItIsContainedAndTheNodeTakesAHealthyState) {
   EXPECT_TRUE(cluster[0].running() && cluster[1].running());
 }
 
+TEST(Identity, OfTwoNodesWithACopiedDataDirectoryTheOlderEndsWithSeven) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  NodeOptions endless;
+  endless.flags = {"--set", "run.epochs=0", "--set", "run.start_members=3"};
+  for (int i = 0; i < 3; ++i) cluster.add(endless);
+  ASSERT_TRUE(cluster.wait(seconds(30), "they exchange",
+                           [&] { return cluster[2].get("/status").value("exchanges_total", 0) > 5; }));
+  const std::string original = cluster[1].folder() + "/data";
+  const std::string copy = cluster.folder() + "/n4/data";
+  fs::create_directories(copy);
+  for (const char* file : {"identity.key", "incarnation"}) fs::copy_file(original + "/" + file, copy + "/" + file);
+  cluster.add(endless);
+  const auto exit = cluster[1].wait_exit(seconds(30));
+  ASSERT_TRUE(exit.has_value()) << cluster[1].log();
+  EXPECT_EQ(exit->code, 7) << cluster[1].log();
+  EXPECT_TRUE(cluster[0].running() && cluster[2].running() && cluster[3].running());
+}
+
 TEST(Pauses, AStopOfThreeSecondsKillsNobody) {
   Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
   NodeOptions endless;

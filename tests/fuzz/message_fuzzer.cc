@@ -6,9 +6,9 @@
 // What decodes must encode, and decode again to the same; what does not must say why. The
 // sanitizers watch the rest.
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "base/check.h"
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kKind = KITH_FUZZ_KIND;
 constexpr std::size_t kVariants = 16;
-constexpr std::size_t kEditBytes = 3;  // u16 position (little endian, modulo the size), new value
+constexpr std::size_t kRoomWords = 16;  // times 0 to 15
+constexpr std::size_t kEditBytes = 3;   // u16 position (little endian, modulo the size), new value
 
 using Bytes = std::vector<std::byte>;
 
@@ -42,8 +43,20 @@ std::vector<Bytes> valid_frames() {
   return frames;
 }
 
+// Zero words at the end, within the segment: room that an edited pointer can claim for a longer
+// list or text.
+void append_room(Bytes& frame, std::size_t words) {
+  frame.resize(std::min(frame.size() + words * 8, kHeaderBytesMax));
+  const auto segment_words = static_cast<std::uint32_t>(frame.size() / 8 - 1);
+  std::memcpy(frame.data() + 4, &segment_words, sizeof segment_words);
+}
+
+// The first byte chooses the frame (low half) and how much room follows it (high half); the rest
+// are edits.
 Bytes edited(const std::vector<Bytes>& frames, std::span<const std::byte> edits) {
-  Bytes frame = frames[static_cast<std::size_t>(edits[0]) % kVariants];
+  const auto choice = static_cast<std::size_t>(edits[0]);
+  Bytes frame = frames[choice % kVariants];
+  append_room(frame, choice / kVariants * kRoomWords);
   for (std::size_t at = 1; at + kEditBytes <= edits.size(); at += kEditBytes) {
     const std::size_t position =
         static_cast<std::size_t>(edits[at]) | (static_cast<std::size_t>(edits[at + 1]) << 8);
