@@ -16,10 +16,10 @@ namespace kith::node {
 
 class ReplicaStore final : public gossip::FragmentStore {
  public:
-  // Own proposals in flight, and deltas that others have not acknowledged or that a socket still reads: a few fragments each
-  // keep a link full, and together they stay below one copy of a model of 44 MiB.
-  static constexpr std::size_t kSnapshotBytes = 16U << 20;
-  static constexpr std::size_t kDeltaBytes = 24U << 20;
+  // Own proposals in flight, and deltas that others have not acknowledged or that a socket still reads. Smaller pools hold
+  // less and fill a fast link less well: half of this costs the exchange benchmark a few per cent.
+  static constexpr std::size_t kSnapshotBytes = 24U << 20;
+  static constexpr std::size_t kDeltaBytes = 48U << 20;
   // Pools of about `snapshot_bytes` and `delta_bytes`, at least two fragments each, at most what the model can use at once.
   explicit ReplicaStore(compute::Replica& replica, std::size_t snapshot_bytes = kSnapshotBytes,
                         std::size_t delta_bytes = kDeltaBytes);
