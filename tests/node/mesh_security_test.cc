@@ -297,6 +297,14 @@ class RawZmtp {
               recv(fd_, answer.data(), answer.size(), MSG_WAITALL));
   }
   ~RawZmtp() { close(fd_); }
+  // Has the other side closed it? (What it sent before is read and thrown away.)
+  bool at_end() const {
+    std::array<char, 4096> bytes{};
+    ssize_t got = 0;
+    do got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    while (got > 0);
+    return got == 0 || errno != EAGAIN;
+  }
   // Bytes taken by the kernel; -1: the connection is gone.
   ssize_t push(const std::string& bytes) const {
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -328,6 +336,8 @@ std::size_t flood(Node& node, std::uint64_t cuts_expected) {
     most = std::max(most, resident_bytes());
     return node.mesh->counters().connections_cut == cuts_expected;
   }));
+  EXPECT_TRUE(run_until(
+      {&node}, [&] { return client.at_end(); }, std::chrono::seconds(5)));
   return most;
 }
 
