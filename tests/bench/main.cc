@@ -1,6 +1,9 @@
 // kith_bench: what kith costs, beside what the machine can do. Each benchmark prints one table; the
 // last line is for scripts.
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <string>
 
 #include "tests/bench/exchange_bench.h"
 #if __has_include("tests/bench/kernels_bench.h")
@@ -29,6 +32,12 @@ void add_exchange(CLI::App& app, int& exit_code) {
   command
       ->add_option("--fragment-bytes", options->fragment_bytes, "unit of exchange, a multiple of 4")
       ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 30))
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const bool fits = std::strtoull(text.c_str(), nullptr, 10) % 4 == 0;
+            return fits ? std::string() : text + " is not a multiple of 4";
+          },
+          "multiple of 4"))
       ->capture_default_str();
   command->add_option("--chunk-bytes", options->chunk_bytes, "unit of transport")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20))
