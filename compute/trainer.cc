@@ -1,6 +1,8 @@
 #include "compute/trainer.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <condition_variable>
@@ -21,6 +23,7 @@ namespace {
 // While frozen or after a busy fragment a resting trainer looks again by itself: nobody tells it
 // that a lock is free.
 constexpr Duration kLookAgain = std::chrono::milliseconds(2);
+constexpr int kTrainerNice = 5;  // a third of an ordinary thread's weight where they compete
 
 struct Request {
   enum class Kind { kCut, kAdopt, kImage, kEvaluate, kScale };
@@ -124,6 +127,9 @@ Trainer::~Trainer() { stop(); }
 
 void Trainer::Impl::run() {
   pthread_setname_np(pthread_self(), "kith-trainer");
+  // Training takes all the time it is given; what answers others needs little, but soon. Where there are fewer cores than
+  // busy threads, exchanges would otherwise queue behind whole steps.
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kTrainerNice);
   while (!stopping.load()) {
     try {
       turn();
