@@ -93,6 +93,7 @@ shard_by = "$shard_by"
 [train]
 optimizer = "sgd"
 learning_rate = 0.05
+min_step_ms = 15
 momentum = 0.9
 batch_size = 32
 [method]

@@ -127,8 +127,8 @@ Trainer::~Trainer() { stop(); }
 
 void Trainer::Impl::run() {
   pthread_setname_np(pthread_self(), "kith-trainer");
-  // Training takes all the time it is given; what answers others needs little, but soon. Where there are fewer cores than
-  // busy threads, exchanges would otherwise queue behind whole steps.
+  // Training takes all the time it is given; what answers others needs little, but soon. Where
+  // there are fewer cores than busy threads, exchanges would otherwise queue behind whole steps.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kTrainerNice);
   while (!stopping.load()) {
     try {
