@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ constexpr std::uint64_t kWarmUpRounds = 2;
 struct Timing {
   std::string name;
   std::vector<double> seconds;
+  std::vector<double> cpu_seconds;  // of both processes together
 };
 
 double median(std::vector<double> values) {
@@ -45,34 +47,52 @@ Result<std::vector<std::unique_ptr<Lane>>> make_lanes(const ExchangeBenchOptions
   return lanes;
 }
 
+struct RoundTime {
+  double seconds = 0.0;
+  double cpu_seconds = 0.0;
+};
+
+std::uint64_t cpu_nanoseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1000000000U +
+         static_cast<std::uint64_t>(used.tv_nsec);
+}
+
 // The longer of both sides' times, from a common start.
-Result<double> time_round(Lane& lane, Pair& pair, std::uint64_t round) {
+Result<RoundTime> time_round(Lane& lane, Pair& pair, std::uint64_t round) {
   const SystemClock clock;
   lane.prepare(round);
   pair.barrier();
+  const std::uint64_t cpu_start = cpu_nanoseconds();
   const TimePoint start = clock.now();
   const Status done = lane.run();
   const auto own = static_cast<std::uint64_t>((clock.now() - start).count());
+  const std::uint64_t own_cpu = cpu_nanoseconds() - cpu_start;
   const auto theirs = pair.trade(done ? own : ~0ULL);
   if (!done) return fail(done.error());
   if (theirs == ~0ULL) return fail("the other side failed");
+  const std::uint64_t cpu = own_cpu + pair.trade(own_cpu);
   const auto outcome = lane.check(round);
   const auto same = pair.trade(outcome ? *outcome : ~0ULL);
   if (!outcome) return fail(outcome.error());
   if (same != *outcome)
     return fail(std::string(lane.name()) + ": the two sides differ after the round");
-  return static_cast<double>(std::max(own, theirs)) * 1e-9;
+  return RoundTime{static_cast<double>(std::max(own, theirs)) * 1e-9,
+                   static_cast<double>(cpu) * 1e-9};
 }
 
 Result<std::vector<Timing>> run_rounds(const ExchangeBenchOptions& options, Pair& pair,
                                        const std::vector<std::unique_ptr<Lane>>& lanes) {
   std::vector<Timing> timings;
-  for (const auto& lane : lanes) timings.push_back({std::string(lane->name()), {}});
+  for (const auto& lane : lanes) timings.push_back({std::string(lane->name()), {}, {}});
   const auto rounds = kWarmUpRounds + static_cast<std::uint64_t>(options.rounds);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      KITH_ASSIGN(const double seconds, time_round(*lanes[i], pair, round));
-      if (round >= kWarmUpRounds) timings[i].seconds.push_back(seconds);
+      KITH_ASSIGN(const RoundTime time, time_round(*lanes[i], pair, round));
+      if (round < kWarmUpRounds) continue;
+      timings[i].seconds.push_back(time.seconds);
+      timings[i].cpu_seconds.push_back(time.cpu_seconds);
     }
   }
   return timings;
@@ -81,14 +101,15 @@ Result<std::vector<Timing>> run_rounds(const ExchangeBenchOptions& options, Pair
 void report(const ExchangeBenchOptions& options, const std::vector<Timing>& timings) {
   std::printf("%.1f MiB each way, fragments of %zu KiB, chunks of %zu KiB, %d rounds, medians\n",
               options.mib, options.fragment_bytes >> 10, options.chunk_bytes >> 10, options.rounds);
-  std::printf("%-18s %10s %10s %10s %14s %8s\n", "", "median ms", "best ms", "worst ms",
-              "MiB/s each way", "of raw");
+  std::printf("%-18s %10s %10s %10s %10s %14s %8s\n", "", "median ms", "best ms", "worst ms",
+              "cpu ms", "MiB/s each way", "of raw");
   const double raw = median(timings[0].seconds);
   for (const auto& timing : timings) {
     const double middle = median(timing.seconds);
     const auto [best, worst] = std::minmax_element(timing.seconds.begin(), timing.seconds.end());
-    std::printf("%-18s %10.2f %10.2f %10.2f %14.0f %8.2f\n", timing.name.c_str(), middle * 1e3,
-                *best * 1e3, *worst * 1e3, options.mib / middle, raw / middle);
+    std::printf("%-18s %10.2f %10.2f %10.2f %10.2f %14.0f %8.2f\n", timing.name.c_str(),
+                middle * 1e3, *best * 1e3, *worst * 1e3, median(timing.cpu_seconds) * 1e3,
+                options.mib / middle, raw / middle);
   }
   std::printf("ratio=%.3f\n", raw / median(timings[1].seconds));
 }

@@ -236,7 +236,7 @@ Status KithLane::run() {
     loop_->step(++steps_);
     if (clock_.now() > end) return fail("the exchange has not ended within a minute: " + explain());
   } while (!store_.wait(kStepMax));
-  while (!loop_->snapshot().drained) std::this_thread::yield();
+  while (!loop_->snapshot().drained) std::this_thread::sleep_for(std::chrono::microseconds(50));
   loop_->take_happenings();
   return {};
 }
