@@ -10,6 +10,7 @@
 #include "node/mesh_core.h"
 #include "node/mesh_dialler.h"
 #include "node/mesh_listener.h"
+#include "node/mesh_schedule.h"
 #include "node/zap_handler.h"
 
 namespace kith::node {
@@ -44,6 +45,7 @@ struct Mesh::Impl {
   void collect_items(int wake_fd);
   void wait(TimePoint now, TimePoint deadline, int wake_fd);
   bool drain_ready();
+  void settle_owner();
   SendResult send_through(const LinkKey& link, const schema::Message& message,
                           const Slice& payload);
 
@@ -55,6 +57,7 @@ struct Mesh::Impl {
   std::vector<zmq_pollitem_t> items;
   std::uint64_t items_generation = ~0ULL;
   bool woken = false;
+  bool owner_settled = false;
 };
 
 namespace {
@@ -84,6 +87,13 @@ void Mesh::Impl::wait(TimePoint now, TimePoint deadline, int wake_fd) {
                at_once ? 0 : timeout_ms(until - now)) < 0)
     for (auto& item : items) item.revents = 0;  // interrupted
   woken = items[kWake].revents != 0;
+}
+
+// On the thread that will own the mesh, which is rarely the one that made it.
+void Mesh::Impl::settle_owner() {
+  if (owner_settled) return;
+  owner_settled = true;
+  if (core.settings.plane == schema::Plane::kBulk) prefer_throughput();
 }
 
 bool Mesh::Impl::drain_ready() {
@@ -130,6 +140,7 @@ bool Mesh::send(const NodeId& to, const schema::Message& message, const Slice& p
 }
 
 std::vector<MeshEvent> Mesh::poll(TimePoint deadline, int wake_fd) {
+  impl_->settle_owner();
   for (;;) {
     const TimePoint now = impl_->core.clock.now();
     impl_->dialler.tick(now);

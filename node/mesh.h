@@ -10,6 +10,7 @@
 // other end may be a new one. Timers: greetings and look-ups are repeated after probe_interval,
 // rising twofold with jitter to 15 times that. Thread: one owner. Two Meshes (control, bulk) live
 // in separate ZeroMQ contexts and threads (design: wire and transport).
+// The owner of a bulk mesh is put into the batch scheduling class at its first poll (mesh_schedule.h).
 #pragma once
 
 #include <cstdint>

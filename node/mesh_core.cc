@@ -1,12 +1,14 @@
 #include "node/mesh_core.h"
 
 #include <sys/resource.h>
+#include <zmq.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "node/cluster_key.h"
+#include "node/mesh_schedule.h"
 #include "schema/codec.h"
 
 namespace kith::node {
@@ -72,7 +74,10 @@ MeshCore::MeshCore(MeshSettings mesh_settings, const Identity& own_identity,
       context(settings.io_threads, static_cast<int>(settings.links_max) * 3 + 64),
       random(std::move(randomness)),
       guard(2 * static_cast<std::uint64_t>(settings.send_hwm) * settings.message_bytes_max) {
-  if (settings.plane == schema::Plane::kBulk) keep_message_memory();
+  if (settings.plane != schema::Plane::kBulk) return;
+  keep_message_memory();
+  const ThroughputScope scope;
+  static_cast<void>(ZmqSocket::make(context, ZMQ_PAIR));  // the first socket starts the I/O threads
 }
 
 void MeshCore::bind_link(const LinkKey& key, PeerUp up) {

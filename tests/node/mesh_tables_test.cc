@@ -1,10 +1,14 @@
 // The Mesh's bookkeeping without sockets: which link reaches whom, when kept memory is given back,
 // what a challenge depends on.
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
 
 #include "node/mesh_handshake.h"
 #include "node/mesh_links.h"
 #include "node/mesh_memory.h"
+#include "node/mesh_schedule.h"
 
 namespace kith::node {
 namespace {
@@ -55,6 +59,18 @@ TEST(MemoryKeeper, GivesBackOnceAfterAQuietTimeAndOnlyAfterLargeMessages) {
   EXPECT_FALSE(keeper.tick(due - Duration(1)));
   EXPECT_TRUE(keeper.tick(due));
   EXPECT_FALSE(keeper.tick(due + std::chrono::hours(1)));
+}
+
+TEST(ThroughputScope, IsInheritedByThreadsStartedInItAndThenUndone) {
+  const int before = sched_getscheduler(0);
+  if (before != SCHED_OTHER) GTEST_SKIP() << "started in a scheduling class of its own";
+  int inside = -1;
+  {
+    const ThroughputScope scope;
+    std::thread([&inside] { inside = sched_getscheduler(0); }).join();
+  }
+  EXPECT_EQ(before, sched_getscheduler(0));
+  EXPECT_EQ(SCHED_BATCH, inside);
 }
 
 TEST(Challenger, BindsTheConnectionTheNonceTheNodeAndThisProcess) {
