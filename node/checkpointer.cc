@@ -73,8 +73,12 @@ void Checkpointer::write(Job job) {
     replica_.thaw();
     if (exchange_ != nullptr) exchange_->resume_exchanges();
   };
-  const Result<std::string> path =
-      store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
+  Result<std::string> path = fail(ErrorCode::kNonFinite, "the trainer's state is not finite");
+  if (job.image.healthy) {
+    path = store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
+  } else {
+    after_read();
+  }
   {
     const std::lock_guard lock(mutex_);
     if (path) {

@@ -49,7 +49,7 @@ void ControlLoop::advance_finish() {
     if (state_ == RunState::kComplete) enter(RunState::kLeaving);
     return;
   }
-  if (parts_.donor != nullptr && parts_.donor->last_given() > finish_.began()) finish_.served(parts_.donor->last_given());
+  if (parts_.donor->last_given() > finish_.began()) finish_.served(parts_.donor->last_given());
   finish_.update(now(), finish_peers());
   if (finish_.take_reverted()) {
     say(LogLevel::kWarn, "the declared state is gone with its declarer: agreeing again");
@@ -133,7 +133,7 @@ void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
     final.root = hash_bytes(bytes);
     final.progress = progress_.samples();
     final.signature = parts_.identity->sign(final_hash(final));
-    if (parts_.donor != nullptr) parts_.donor->set_final(Slice::copy_of(bytes), integers);
+    parts_.donor->set_final(Slice::copy_of(bytes), integers);
     const StateAssembly state(*parts_.replica, integers);
     finish_.declared(now(), final);
     complete(facts, state.values(), state.integers());
@@ -199,7 +199,7 @@ void ControlLoop::on_manifest(const Slice& bytes) {
     return;
   }
   manifest_ = std::move(*manifest);
-  if (parts_.donor != nullptr) manifest_bytes_ = bytes;
+  manifest_bytes_ = bytes;
   final_wanted_ = assembly_->differing(*manifest_);
 }
 

@@ -17,7 +17,6 @@ using schema::RunState;
 namespace {
 
 constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(100);
-constexpr Duration kDialPatience = std::chrono::seconds(2);  // the lower id dials; the other waits so long
 constexpr Duration kOwnPause = std::chrono::seconds(2);      // the loop did not run for so long: we were stopped
 constexpr std::size_t kRecentRounds = 16;
 constexpr Duration kNonFiniteForgotten = std::chrono::minutes(2);
@@ -397,7 +396,7 @@ void ControlLoop::beat() {
     if (final && finish_.phase() == gossip::FinishPhase::kComplete && member.record.run_state != RunState::kComplete)
       parts_.control->send(id, *final);
   }
-  if (parts_.donor != nullptr) parts_.donor->set_progress(progress_.samples());
+  parts_.donor->set_progress(progress_.samples());
   if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step, static_cast<Samples>(std::clamp(max_lag_samples(), 0.0, 1e18)));
 }
 

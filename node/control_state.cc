@@ -25,11 +25,6 @@ constexpr double kNewsSteps = 16.0;                           // per member: bef
 constexpr int kNoDonorIntervals = 10;                         // then a node with a state of its own goes on with that
 constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
 
-const char* name_of(RunState state) {
-  constexpr const char* kNames[] = {"waiting", "joining", "training", "finishing", "complete", "leaving"};
-  return kNames[static_cast<int>(state)];
-}
-
 // Holds a state of this run worth taking: it has trained, and is not itself fetching or going.
 bool can_give(const gossip::Member& member) {
   const auto& r = member.record;
@@ -41,7 +36,7 @@ bool can_give(const gossip::Member& member) {
 
 void ControlLoop::enter(RunState state) {
   if (state == state_) return;
-  say(LogLevel::kInfo, "state", {{"from", name_of(state_)}, {"to", name_of(state)}});
+  say(LogLevel::kInfo, "state", {{"from", schema::name_of(state_)}, {"to", schema::name_of(state)}});
   state_ = state;
   waiting_for_.clear();
   refresh_record();

@@ -459,7 +459,7 @@ int run_daemon(const Config& config, LogSink& log) {
   loop_pointer = &loop;
   listener.loop = &loop;
   listener.length_steps = config.run.steps;
-  NodeViewAdapter view(config, loop, trainer, replica, schema, schema_hash, clock);
+  NodeViewAdapter view(config, loop, trainer, schema_hash, clock);
   monitoring::Routes routes(view, metrics);
   late.routes = &routes;
 

@@ -9,8 +9,6 @@ using gossip::ExchangeMachine;
 
 namespace {
 
-// The node with the lower id dials; the other waits this long for it, so that a pair needs one link, not two.
-constexpr Duration kDialPatience = std::chrono::seconds(2);
 constexpr std::size_t kHeldBackBytesMax = 64U << 20;  // beyond it a message counts as lost, and is asked for again
 constexpr std::size_t kHeldBackMessageBytes = 1024;   // a header, decoded
 
@@ -178,25 +176,15 @@ void ExchangeLoop::handle(MeshEvent& event) {
     }
     return;
   }
-  if (const auto* up = std::get_if<PeerUp>(&event)) {
+  if (std::holds_alternative<PeerUp>(event)) {
     connect_peers(now);
-    tell(LinkChanged{up->id, true});
   } else if (const auto* down = std::get_if<PeerDown>(&event)) {
     transfer_.peer_gone(now, down->id);
     connect_peers(now);
-    tell(LinkChanged{down->id, false});
   } else if (const auto* refused = std::get_if<Refused>(&event)) {
     log_.log(LogLevel::kDebug, "exchange", "bulk link refused",
              {{"address", refused->address}, {"reason", refused->reject.detail}});
   }
-}
-
-void ExchangeLoop::tell(Happening happening) {
-  {
-    const std::lock_guard lock(mutex_);
-    happenings_.push_back(std::move(happening));
-  }
-  on_happening_();
 }
 
 TimePoint ExchangeLoop::deadline() const {

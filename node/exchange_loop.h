@@ -33,8 +33,7 @@ struct BulkPeer {
 };
 
 struct FetchEnded { NodeId donor; Status status; };
-struct LinkChanged { NodeId id; bool up = false; };
-using Happening = std::variant<gossip::ExchangeEvent, gossip::StateTransfer::Fetched, FetchEnded, LinkChanged>;
+using Happening = std::variant<gossip::ExchangeEvent, gossip::StateTransfer::Fetched, FetchEnded>;
 
 struct ExchangeSnapshot {
   gossip::ExchangeCounters counters;
@@ -78,7 +77,6 @@ class ExchangeLoop {
  private:
   void run();
   void post(std::function<void()> command);
-  void tell(Happening happening);
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
   void turn(TimePoint now);      // ticks, rounds, outgoing, events

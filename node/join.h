@@ -35,7 +35,6 @@ class JoinMachine {
   void tick(TimePoint now);
 
   [[nodiscard]] JoinState state() const { return state_; }
-  [[nodiscard]] bool ever_joined() const { return state_ == JoinState::kJoined; }
   // What was tried and why it failed: one clause per seed.
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] TimePoint next_deadline() const;

@@ -101,6 +101,9 @@ struct MeshCounters {
   std::uint64_t connections_cut = 0;      // sent far more than it let us read: an endless message
 };
 
+// Of two members the one with the lower id dials; the other waits this long for it, so that a pair needs one link, not two.
+inline constexpr Duration kDialPatience = std::chrono::seconds(2);
+
 class Mesh {
  public:
   Mesh(MeshSettings settings, const Identity& identity, HandshakePolicy& policy, const Clock& clock,

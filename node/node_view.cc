@@ -18,8 +18,6 @@ using schema::RunState;
 namespace {
 
 constexpr auto kCommandPatience = std::chrono::seconds(60);
-constexpr const char* kStates[] = {"waiting", "joining", "training", "finishing", "complete", "leaving"};
-constexpr const char* kMemberStates[] = {"alive", "suspect", "dead", "left"};
 constexpr const char* kReasons[] = {"unknown", "crossing", "lag", "nonfinite", "mismatch", "not_ready", "withdrawn"};
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
@@ -51,13 +49,10 @@ std::string get(const HttpQuery& query, const std::string& key) {
 }  // namespace
 
 NodeViewAdapter::NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer,
-                                 compute::Replica& replica, const compute::ModelSchema& schema,
                                  Hash256 schema_hash, const Clock& clock)
     : config_(config),
       loop_(loop),
       trainer_(trainer),
-      replica_(replica),
-      schema_(schema),
       schema_hash_(schema_hash),
       clock_(clock) {}
 
@@ -71,7 +66,7 @@ std::string NodeViewAdapter::status_json() {
               {"id", s.self.id.hex()},
               {"run", config_.run.id},
               {"cluster", config_.cluster.name},
-              {"state", kStates[static_cast<int>(s.self.run_state)]},
+              {"state", schema::name_of(s.self.run_state)},
               {"step", t.steps},
               {"samples", t.samples},
               {"progress", s.progress},
@@ -108,8 +103,8 @@ std::string NodeViewAdapter::members_json() {
                     {"id", r.id.hex()},
                     {"address", r.control_address},
                     {"http", r.http_address},
-                    {"state", kMemberStates[static_cast<int>(r.state)]},
-                    {"run_state", kStates[static_cast<int>(r.run_state)]},
+                    {"state", schema::name_of(r.state)},
+                    {"run_state", schema::name_of(r.run_state)},
                     {"step", r.step},
                     {"samples", r.samples},
                     {"loss", number(r.loss)},
@@ -145,7 +140,7 @@ monitoring::HealthReport NodeViewAdapter::health() {
   const bool taking_part = s.self.run_state == RunState::kTraining || s.self.run_state == RunState::kFinishing ||
                            s.self.run_state == RunState::kComplete;
   report.checks.push_back({"joined", taking_part,
-                           taking_part ? std::string(kStates[static_cast<int>(s.self.run_state)]) + " with " +
+                           taking_part ? std::string(schema::name_of(s.self.run_state)) + " with " +
                                              std::to_string(1 + s.members.size()) + " members known"
                                        : "not training: " + s.waiting_for,
                            true});
@@ -206,7 +201,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
     monitoring::MemberSnapshot member;
     member.name = r.name;
     member.id = r.id.hex();
-    member.state = kMemberStates[static_cast<int>(r.state)];
+    member.state = schema::name_of(r.state);
     if (rtt_seconds >= 0) member.rtt_seconds = rtt_seconds;
     if (const auto last = s.last_exchange_wall_seconds.find(r.id); last != s.last_exchange_wall_seconds.end())
       member.last_exchange_timestamp_seconds = last->second;
@@ -218,10 +213,6 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.checkpoint_errors = s.checkpoints.failed;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;
-}
-
-HttpReply NodeViewAdapter::other(const std::string& path, const HttpQuery& query) {
-  return NodeView::other(path, query);
 }
 
 // Waits for the loop's answer: a worker of its own serves commands, and the loop never waits for it.

@@ -13,14 +13,13 @@ namespace kith::node {
 
 class NodeViewAdapter final : public monitoring::NodeView {
  public:
-  NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, compute::Replica& replica,
-                  const compute::ModelSchema& schema, Hash256 schema_hash, const Clock& clock);
+  NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, Hash256 schema_hash,
+                  const Clock& clock);
 
   monitoring::NodeSnapshot snapshot() override;
   std::string status_json() override;
   std::string members_json() override;
   monitoring::HealthReport health() override;
-  monitoring::HttpReply other(const std::string& path, const monitoring::HttpQuery& query) override;
   monitoring::HttpReply command(const std::string& name, const monitoring::HttpQuery& query) override;
 
  private:
@@ -30,8 +29,6 @@ class NodeViewAdapter final : public monitoring::NodeView {
   const Config& config_;
   ControlLoop& loop_;
   compute::Trainer& trainer_;
-  compute::Replica& replica_;
-  const compute::ModelSchema& schema_;
   const Hash256 schema_hash_;
   const Clock& clock_;
 };

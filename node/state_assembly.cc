@@ -142,7 +142,6 @@ Status StateAssembly::add(const gossip::StateTransfer::Fetched& fetched) {
                                          " bytes, expected " + std::to_string(expected));
   };
   bytes_ += bytes.size();
-  donor_progress_ = std::max(donor_progress_, fetched.header.progress);
   if (fetched.key.item == StateItem::kFragment) {
     const auto& range = ranges_[fetched.key.index];
     if (bytes.size() != range.count * sizeof(float)) return wrong(range.count * sizeof(float));

@@ -45,7 +45,6 @@ class StateAssembly {
   [[nodiscard]] compute::TrainerState take(bool with_optimizer);
   [[nodiscard]] const std::vector<float>& values() const { return values_; }
   [[nodiscard]] const std::vector<std::int64_t>& integers() const { return integers_; }
-  [[nodiscard]] Samples donor_progress() const { return donor_progress_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
@@ -54,7 +53,6 @@ class StateAssembly {
   std::vector<std::int64_t> integers_;
   std::map<std::uint32_t, std::vector<std::byte>> optimizer_;
   std::uint32_t optimizer_pieces_ = 0;
-  Samples donor_progress_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -94,4 +94,36 @@ const char* name_of(const Message& message) { return std::visit(NameOf{}, messag
 
 PlaneRule planes_of(const Message& message) { return std::visit(PlanesOf{}, message); }
 
+const char* name_of(RunState state) {
+  switch (state) {
+    case RunState::kWaiting:
+      return "waiting";
+    case RunState::kJoining:
+      return "joining";
+    case RunState::kTraining:
+      return "training";
+    case RunState::kFinishing:
+      return "finishing";
+    case RunState::kComplete:
+      return "complete";
+    case RunState::kLeaving:
+      return "leaving";
+  }
+  return "unknown";
+}
+
+const char* name_of(MemberState state) {
+  switch (state) {
+    case MemberState::kAlive:
+      return "alive";
+    case MemberState::kSuspect:
+      return "suspect";
+    case MemberState::kDead:
+      return "dead";
+    case MemberState::kLeft:
+      return "left";
+  }
+  return "unknown";
+}
+
 }  // namespace kith::schema

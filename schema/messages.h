@@ -286,6 +286,9 @@ struct StateHeader {
 using Message = std::variant<Hello, Challenge, Welcome, Reject, Heartbeat, Leave, Final, Propose, Chunk, Credit,
                              ResultMessage, Ack, Busy, Aborted, StateRequest, StateHeader>;
 
+// Lower-case words for people and JSON: "training", "alive".
+const char* name_of(RunState state);
+const char* name_of(MemberState state);
 // Name as in this file's comments ("PROPOSE"), for logs and metrics.
 const char* name_of(const Message& message);
 // The plane a message belongs to. HELLO, CHALLENGE, WELCOME and REJECT are legal on both (std::nullopt-like: `any`).

@@ -73,6 +73,23 @@ std::optional<Exit> reap(pid_t pid, bool block) {
 
 }  // namespace
 
+NodeOptions with(const std::vector<std::string>& sets) {
+  NodeOptions options;
+  for (const auto& set : sets) options.flags.insert(options.flags.end(), {"--set", set});
+  return options;
+}
+
+void write_npy(const std::string& path, const std::string& descr, const std::string& shape, const std::string& data) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  const char size[2] = {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  std::ofstream out(path, std::ios::binary);
+  out << "\x93NUMPY" << '\x01' << '\x00';
+  out.write(size, sizeof size);
+  out << header << data;
+}
+
 Node::Node(std::string name, std::string folder) : name_(std::move(name)), folder_(std::move(folder)) {
   fs::create_directories(folder_);
 }

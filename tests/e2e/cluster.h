@@ -29,6 +29,9 @@ struct NodeOptions {
   std::map<std::string, std::string> environment;
 };
 
+// Options with `--set` for each "table.key=value".
+NodeOptions with(const std::vector<std::string>& sets);
+
 class Node {
  public:
   Node(std::string name, std::string folder);
@@ -92,6 +95,9 @@ class Cluster {
 std::string digits_config(const std::string& model_kind, unsigned seed, const std::string& extra = "");
 std::string kithd_path();
 std::string kith_path();
+
+// An npy file, version 1: `descr` as in "<f4", `shape` as in "(16, 784)", `data` the bytes.
+void write_npy(const std::string& path, const std::string& descr, const std::string& shape, const std::string& data);
 
 // Metadata of a safetensors file, {} if there is none.
 std::map<std::string, std::string> metadata_of(const std::string& path);

@@ -62,12 +62,6 @@ void expect_accuracy(const std::string& what, Scenario scenario, double mean_at_
   EXPECT_GE(sum / 3, mean_at_least) << what;
 }
 
-NodeOptions with(std::vector<std::string> sets) {
-  NodeOptions options;
-  for (auto& set : sets) options.flags.insert(options.flags.end(), {"--set", set});
-  return options;
-}
-
 // Four nodes share this machine's two cores. Where every node has a machine of its own, an exchange takes a fraction of a step;
 // a pace of 15 ms a step leaves it that here too. Unpaced, trainers and exchanges compete for the cores, nodes make two
 // or three steps between exchanges, and by label single runs end at 93 to 98 %.

@@ -171,19 +171,11 @@ TEST(NonFinite, ALonelyNodeFallsBackThreeTimesAndThenEndsWithOne) {
 
 // Sixteen samples whose values overflow in the first forward pass.
 void write_poison(const std::string& folder) {
-  const auto write = [&](const std::string& name, const std::string& descr, const std::string& shape,
-                         const std::string& data) {
-    std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
-    while ((10 + header.size() + 1) % 64 != 0) header += ' ';
-    header += '\n';
-    std::ofstream out(folder + "/" + name, std::ios::binary);
-    out << "\x93NUMPY" << '\x01' << '\x00' << static_cast<char>(header.size()) << '\x00' << header << data;
-  };
   const std::vector<float> values(16 * 784, 3e38F);
   std::string labels(16, '\0');
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<char>(i % 10);
-  write("x.npy", "<f4", "(16, 784)", std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4));
-  write("y.npy", "|u1", "(16,)", labels);
+  write_npy(folder + "/x.npy", "<f4", "(16, 784)", std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4));
+  write_npy(folder + "/y.npy", "|u1", "(16,)", labels);
 }
 
 TEST(NonFinite, InAClusterItIsContainedAndTheNodeTakesAHealthyState) {

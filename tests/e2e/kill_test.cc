@@ -16,17 +16,6 @@ namespace {
 // A softmax regression whose weights are 44 MiB: few samples, very many features.
 constexpr std::size_t kClasses = 10, kFeatures = 1153433, kSamples = 16;
 
-void write_npy(const std::string& path, const std::string& descr, const std::string& shape, const std::string& data) {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
-  header += '\n';
-  std::ofstream out(path, std::ios::binary);
-  const char size[2] = {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  out << "\x93NUMPY" << '\x01' << '\x00';
-  out.write(size, 2);
-  out << header << data;
-}
-
 std::string wide_config(const std::string& folder) {
   std::string inputs(kSamples * kFeatures, '\0');
   std::uint32_t noise = 1;

@@ -9,12 +9,6 @@
 namespace kith::e2e {
 namespace {
 
-NodeOptions with(std::vector<std::string> sets) {
-  NodeOptions options;
-  for (auto& set : sets) options.flags.insert(options.flags.end(), {"--set", set});
-  return options;
-}
-
 std::string phase(const std::string& which) {
   return "kith_train_step_phase_seconds_total{phase=\"" + which + "\"}";
 }
