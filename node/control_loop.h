@@ -205,6 +205,7 @@ class ControlLoop {
   bool unhealthy_ = false;
 
   // adoption and final fetch
+  double lag_at_join_ = 0.0;                 // samples; largest difference seen while waiting, before counts were merged
   Fetching fetching_ = Fetching::kNothing;
   std::unique_ptr<StateAssembly> assembly_;
   NodeId donor_;

@@ -118,6 +118,7 @@ void ControlLoop::advance_waiting() {
                                         [](const auto& entry) { return can_give(entry.second); });
         const bool fresh = !parts_.restored || !parts_.restored->has_trained;
         if (givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
+        if (givers && lag_at_join_ > max_lag_samples()) return begin_adoption("the checkpoint is too far behind");
         synced_ = true;
         if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
           say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",
@@ -195,8 +196,11 @@ double ControlLoop::max_lag_samples() const {
 
 // Compared before counts are merged: a slow node that exchanges has no lag, a frozen or fresh one has much.
 void ControlLoop::consider_lag(const NodeId& from, Samples their_progress) {
-  if (state_ != RunState::kTraining || their_progress <= progress_.samples()) return;
+  if (their_progress <= progress_.samples()) return;
   const double lag = static_cast<double>(their_progress - progress_.samples());
+  // While waiting it is only remembered: the counts are merged at once, and the decision needs the members' records.
+  if (state_ == RunState::kWaiting) lag_at_join_ = std::max(lag_at_join_, lag);
+  if (state_ != RunState::kTraining) return;
   const double limit = max_lag_samples();
   if (lag <= limit) return;
   say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",

@@ -122,6 +122,23 @@ TEST(Restart, FallsBackLoudlyFromABrokenNewestCheckpointAndNeverToZero) {
   EXPECT_NE(exit->code, 0) << "none is usable: that is an error, not a fresh start";
 }
 
+TEST(Restart, FromACheckpointTooFarBehindTakesTheClustersState) {
+  Cluster cluster(digits_config("linear", 3));
+  for (int i = 0; i < 3; ++i)
+    cluster.add(with({"run.epochs=0", "run.start_members=3", "train.min_step_ms=10", "exchange.max_lag=20",
+                      "checkpoint.every_seconds=3600"}));
+  ASSERT_TRUE(cluster.wait(seconds(30), "all train", [&] { return steps_of(cluster[2]) >= 20; }));
+  cluster[2].kill_now();  // all it has on disk is its first step
+  const auto progress = [&] { return cluster[0].get("/status").value("progress", 0.0); };
+  ASSERT_TRUE(cluster.wait(seconds(60), "the others go far ahead", [&] { return progress() > 60000; }));
+  cluster.restart(2);
+  ASSERT_TRUE(cluster.wait(seconds(30), "it trains again", [&] {
+    return cluster[2].get("/status").value("state", "") == "training";
+  }));
+  EXPECT_EQ(cluster[2].get("/status").value("adoptions", 0), 1) << cluster[2].log();
+  EXPECT_NE(cluster[2].log().find("too far behind"), std::string::npos);
+}
+
 TEST(Restart, ASecondDaemonInTheSameFolderEndsWithSeven) {
   Cluster cluster(digits_config("linear", 3));
   cluster.add(alone({"run.epochs=0", "train.min_step_ms=5"}));
