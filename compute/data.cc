@@ -156,6 +156,11 @@ Status check_spec(const DataSpec& spec) {
     return fail(ErrorCode::kUsage,
                 "data.shard_by is '" + spec.shard_by + "': expected index or label");
   }
+  if (spec.shard == "auto" && spec.shard_by == "label") {
+    return fail(ErrorCode::kUsage,
+                "data.shard_by = label needs data.shard = \"k/n\": with auto every share is a "
+                "mixture of the whole file");
+  }
   if (spec.std && !(std::isfinite(*spec.std) && *spec.std > 0.0)) {
     return fail(ErrorCode::kUsage,
                 "data.std is " + std::to_string(*spec.std) + ": expected more than 0");

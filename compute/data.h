@@ -23,10 +23,11 @@ struct DataSpec {
   std::vector<std::string> test;       // the same; may be empty
   std::optional<std::size_t> classes;  // default: highest label of the whole training file + 1
   std::optional<double> mean, std;     // default: over all values of the whole training file
-  std::string shard =
-      "all";  // all | auto (all, until members share the data out) | "k/n", 1 <= k <= n
-  std::string shard_by =
-      "index";  // index: round-robin by sample | label: sorted by label, then cut
+  // all | auto (all is loaded; BatchCursor::share() narrows it) | "k/n", 1 <= k <= n
+  std::string shard = "all";
+  // index: round-robin by sample | label: sorted by label, then cut; not with auto, whose shares
+  // are mixtures
+  std::string shard_by = "index";
 };
 
 struct Dataset {
@@ -55,27 +56,48 @@ struct ShardSpec {
 };
 Result<ShardSpec> parse_shard(const std::string& text);
 
+// Which samples of a dataset are drawn: a byte for each, 0 = not this one. Empty: all of them.
+using SampleMask = std::vector<std::uint8_t>;
+
 // Endless passes over a dataset, each in its own order drawn from (seed, pass), so that a cursor is
 // two numbers. A last batch of one sample is merged into the one before (BatchNorm cannot train on
 // one).
+//
+// With a share, a pass is the same order of the whole dataset without the samples of others. The
+// position is the place in that order, so it means the same whatever the share: nodes with one
+// seed and disjoint shares go through one permutation side by side, and after a change of shares
+// each goes on where it was. A sample that changes hands is left out, or drawn twice, in one pass
+// at most, and only if its place lies between those of its two owners. Costs: a pass draws the
+// order of the whole dataset (4 bytes a sample; 60,000: 0.5 ms).
 class BatchCursor {
  public:
   BatchCursor(const Dataset& data, std::size_t batch_size, std::uint64_t seed);
   Batch next();  // valid until the next call
   struct Position {
+    // offset: place in the order of the pass; all samples before it that are ours have been drawn.
     std::uint64_t pass = 0, offset = 0;
     bool operator==(const Position&) const = default;
   };
   [[nodiscard]] Position position() const;
   void restore(Position position);
+  void reseed(std::uint64_t seed, Position position);
+  // From the next batch on. At least one sample.
+  void share(SampleMask mask);
+  [[nodiscard]] std::size_t samples_per_pass() const;
   [[nodiscard]] std::size_t batches_per_pass() const;
 
  private:
   void draw_order();
+  void count_left();
+  [[nodiscard]] bool is_ours(std::size_t sample) const {
+    return mask_.empty() || mask_[sample] != 0;
+  }
   const Dataset& data_;
   std::size_t batch_size_;
   std::uint64_t seed_;
+  SampleMask mask_;
   Position position_;
+  std::size_t left_ = 0;  // of ours, from position_ to the end of the pass
   std::vector<std::uint32_t> order_;
   std::vector<float> inputs_;
   std::vector<std::int64_t> labels_;

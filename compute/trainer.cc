@@ -26,12 +26,14 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(2);
 constexpr int kTrainerNice = 5;  // a third of an ordinary thread's weight where they compete
 
 struct Request {
-  enum class Kind { kCut, kAdopt, kImage, kEvaluate, kScale };
+  enum class Kind { kCut, kAdopt, kImage, kEvaluate, kScale, kShare };
   Kind kind;
   std::function<void(TrainerImage)> taker;
   TrainerState state;
   std::function<void()> done;
   double factor = 1.0;
+  SampleMask mask;
+  std::optional<BatchCursor::Position> at;
 
   // A frozen replica belongs to whoever reads it.
   [[nodiscard]] bool must_wait(const Replica& replica) const {
@@ -48,7 +50,6 @@ struct Trainer::Impl {
       : settings(std::move(settings_in)),
         model(model_in),
         replica(replica_in),
-        train(train_in),
         test(test_in),
         clock(clock_in),
         progress(std::move(progress_in)),
@@ -56,7 +57,7 @@ struct Trainer::Impl {
         log(log_in),
         meter(clock_in),
         seed(settings.seed),
-        cursor(std::in_place, train_in, settings.batch_size, settings.seed) {}
+        cursor(train_in, settings.batch_size, settings.seed) {}
 
   // -- trainer thread --
   void run();
@@ -87,7 +88,6 @@ struct Trainer::Impl {
   const TrainerSettings settings;
   Model& model;
   Replica& replica;
-  const Dataset& train;
   const Dataset& test;
   const Clock& clock;
   const std::function<Samples()> progress;
@@ -98,7 +98,7 @@ struct Trainer::Impl {
   TrainerMeter meter;
   WorkTimer timer;
   std::uint64_t seed;
-  std::optional<BatchCursor> cursor;
+  BatchCursor cursor;
   double lr_scale = 1.0;
   TimePoint due{};         // when the step before may end at the earliest
   bool left_busy = false;  // the last safe point skipped fragments
@@ -171,7 +171,7 @@ void Trainer::Impl::step_once() {
   const bool on_pace = start >= due && start - due < settings.min_step / 4;
   due = (on_pace ? due : start) + settings.min_step;
 
-  const Batch batch = cursor->next();
+  const Batch batch = cursor.next();
   meter.add(TrainerPhase::kData, to_seconds(clock.now() - start));
   const double rate = learning_rate(settings.schedule, static_cast<double>(progress())) * lr_scale;
   const StepResult result = model.step(batch, rate);
@@ -280,6 +280,10 @@ void Trainer::Impl::perform(Request& request) {
     case Request::Kind::kScale:
       lr_scale *= request.factor;
       return;
+    case Request::Kind::kShare:
+      cursor.share(std::move(request.mask));
+      if (request.at) cursor.restore(*request.at);
+      return;
   }
 }
 
@@ -287,7 +291,7 @@ TrainerImage Trainer::Impl::image() const {
   TrainerImage image;
   image.step = meter.own().steps;
   image.samples = meter.own().samples;
-  image.cursor = cursor->position();
+  image.cursor = cursor.position();
   image.seed = seed;
   image.lr_scale = lr_scale;
   image.loss = meter.own().loss;
@@ -329,8 +333,7 @@ void Trainer::Impl::adopt(Request& request) {
   if (state.own) {
     seed = state.own->seed;
     lr_scale = state.own->lr_scale;
-    cursor.emplace(train, settings.batch_size, seed);
-    cursor->restore(state.own->cursor);
+    cursor.reseed(seed, state.own->cursor);
     meter.restore(state.own->step, state.own->samples, state.own->loss);
   }
   replica.reset(model);
@@ -420,6 +423,9 @@ void Trainer::image(std::function<void(TrainerImage)> taker) {
 void Trainer::evaluate() { impl_->post({.kind = Request::Kind::kEvaluate}); }
 void Trainer::scale_learning_rate(double factor) {
   impl_->post({.kind = Request::Kind::kScale, .factor = factor});
+}
+void Trainer::share(SampleMask mask, std::optional<BatchCursor::Position> at) {
+  impl_->post({.kind = Request::Kind::kShare, .mask = std::move(mask), .at = at});
 }
 
 }  // namespace kith::compute

@@ -4,8 +4,9 @@
 //
 // States: resting (held, or not finite and waiting for adopt), stepping, idling out min_step,
 // stopped. A step is data, forward, backward, optimiser, safe point, listener. Requests (cut,
-// adopt, image, evaluate) are served in order between two steps, also while resting or idling; cut
-// and adopt wait while the replica is frozen. What the model throws ends as on_nonfinite.
+// adopt, image, evaluate, share) are served in order between two steps, also while resting or
+// idling; cut and adopt wait while the replica is frozen. What the model throws ends as
+// on_nonfinite.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ namespace kith::compute {
 
 struct TrainerSettings {
   std::size_t batch_size = 32;
-  std::uint64_t seed = 0;  // of the batch order: derived from the run's seed and the node id
+  // Of the batch order: the same for members that share their data, else a node's own.
+  std::uint64_t seed = 0;
   ScheduleSpec schedule;
   Duration min_step{0};  // shortest time a step may take
   std::size_t eval_batch = 250;
@@ -125,6 +127,9 @@ class Trainer {
   // Evaluate at the next safe point (also while held), result through the listener.
   void evaluate();
   void scale_learning_rate(double factor);
+  // From the next batch on only these samples are drawn (data.h); `at`: from this place on, where
+  // the cluster is. Counters go on.
+  void share(SampleMask mask, std::optional<BatchCursor::Position> at = {});
 
  private:
   struct Impl;

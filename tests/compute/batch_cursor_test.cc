@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "compute/data.h"
@@ -93,6 +94,117 @@ TEST(BatchCursorTest, APositionBeyondTheDataGoesToTheNextPass) {
   cursor.restore({3, 400});
   EXPECT_EQ(cursor.position(), (BatchCursor::Position{4, 0}));
   EXPECT_EQ(cursor.next().count, 4U);
+}
+
+SampleMask every(std::size_t step, std::size_t from, std::size_t count) {
+  SampleMask mask(count);
+  for (std::size_t i = from; i < count; i += step) mask[i] = 1;
+  return mask;
+}
+
+std::vector<std::int64_t> labels_of_pass(BatchCursor& cursor) {
+  std::vector<std::int64_t> labels;
+  for (const auto pass = cursor.position().pass; cursor.position().pass == pass;) {
+    const auto batch = labels_of(cursor.next());
+    labels.insert(labels.end(), batch.begin(), batch.end());
+  }
+  return labels;
+}
+
+TEST(BatchCursorTest, AShareIsTheSameOrderWithoutTheSamplesOfOthers) {
+  const Dataset data = numbered(100);
+  BatchCursor whole(data, 10, 5), third(data, 10, 5);
+  third.share(every(3, 1, 100));
+  EXPECT_EQ(third.samples_per_pass(), 33U);
+  EXPECT_EQ(third.batches_per_pass(), 4U);
+  for (int pass = 0; pass < 3; ++pass) {
+    auto expected = labels_of_pass(whole);
+    std::erase_if(expected, [](std::int64_t label) { return label % 3 != 1; });
+    EXPECT_EQ(labels_of_pass(third), expected) << pass;
+  }
+}
+
+TEST(BatchCursorTest, AShareEndsItsPassLikeAFileOfItsSize) {
+  const Dataset data = numbered(100);
+  BatchCursor cursor(data, 10, 5);
+  cursor.share(every(100, 0, 100));
+  EXPECT_EQ(cursor.next().count, 1U);
+  EXPECT_EQ(cursor.position(), (BatchCursor::Position{1, 0}));
+  SampleMask mask(100);
+  std::fill_n(mask.begin(), 31, std::uint8_t{1});
+  cursor.share(mask);
+  std::vector<std::size_t> sizes;
+  while (cursor.position().pass == 1) sizes.push_back(cursor.next().count);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 11})) << "a rest of one joins the one before";
+}
+
+TEST(BatchCursorTest, AllOfItAsAShareIsNoShare) {
+  const Dataset data = numbered(41);
+  BatchCursor plain(data, 8, 5), shared(data, 8, 5), given_back(data, 8, 5);
+  shared.share(SampleMask(41, 1));
+  given_back.share(every(2, 0, 41));
+  given_back.share({});
+  for (int i = 0; i < 20; ++i) {
+    const auto expected = labels_of(plain.next());
+    EXPECT_EQ(labels_of(shared.next()), expected);
+    EXPECT_EQ(labels_of(given_back.next()), expected);
+    EXPECT_EQ(shared.position(), plain.position());
+  }
+}
+
+// One of two stops at some place; whoever takes over its samples at that place draws the rest of
+// them, each once.
+TEST(BatchCursorTest, AnHeirGoesOnAtTheSamePlaceOfTheSameOrder) {
+  const Dataset data = numbered(1000);
+  BatchCursor a(data, 10, 5), b(data, 10, 5);
+  a.share(every(2, 0, 1000));
+  b.share(every(2, 1, 1000));
+  std::vector<int> drawn(1000);
+  const auto draw = [&](BatchCursor& cursor) {
+    for (const auto label : labels_of(cursor.next())) ++drawn[static_cast<std::size_t>(label)];
+  };
+  for (int i = 0; i < 20; ++i) {
+    draw(a);
+    draw(b);
+  }
+  b.share({});
+  while (b.position().pass == 0) draw(b);
+  // Only between the places of the two, some samples apart, is something left out or drawn twice.
+  EXPECT_GE(std::count(drawn.begin(), drawn.end(), 1), 960);
+  EXPECT_LE(*std::max_element(drawn.begin(), drawn.end()), 2);
+}
+
+TEST(BatchCursorTest, ARestoredCursorOfAShareContinuesExactly) {
+  const Dataset data = numbered(250);
+  BatchCursor unbroken(data, 10, 7);
+  unbroken.share(every(4, 2, 250));
+  for (int stop = 0; stop < 30; ++stop) {
+    // A restarted node knows its place first, and its share when it has met the others; or the
+    // other way round.
+    BatchCursor resumed(data, 10, 99), other(data, 10, 99);
+    resumed.reseed(7, unbroken.position());
+    resumed.share(every(4, 2, 250));
+    other.share(every(4, 2, 250));
+    other.reseed(7, unbroken.position());
+    const auto expected = labels_of(unbroken.next());
+    EXPECT_EQ(labels_of(resumed.next()), expected) << stop;
+    EXPECT_EQ(labels_of(other.next()), expected) << stop;
+    EXPECT_EQ(resumed.position(), unbroken.position());
+  }
+}
+
+TEST(BatchCursorTest, AShareWithNothingLeftAtThisPlaceGoesToTheNextPass) {
+  const Dataset data = numbered(20);
+  BatchCursor cursor(data, 5, 7);
+  const auto first = labels_of(cursor.next());
+  SampleMask mask(20);
+  for (const auto label : first) mask[static_cast<std::size_t>(label)] = 1;
+  cursor.share(mask);
+  EXPECT_EQ(cursor.position(), (BatchCursor::Position{1, 0}));
+  auto again = labels_of(cursor.next()), expected = first;
+  std::sort(again.begin(), again.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(again, expected);
 }
 
 }  // namespace

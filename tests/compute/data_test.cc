@@ -43,7 +43,17 @@ TEST(Shards, ByIndexGoRound) {
   EXPECT_EQ(ten.shard("2/4", "index"), (std::vector<int>{1, 5, 9}));
   EXPECT_EQ(ten.shard("4/4", "index"), (std::vector<int>{3, 7}));
   EXPECT_EQ(ten.shard("all", "index").size(), 10U);
-  EXPECT_EQ(ten.shard("auto", "label").size(), 10U);
+  EXPECT_EQ(ten.shard("auto", "index"), ten.shard("all", "index"));
+}
+
+TEST(Shards, ByLabelAndAutoContradictEachOther) {
+  TenSamples ten;
+  ten.spec.shard = "auto";
+  ten.spec.shard_by = "label";
+  const auto data = load_data(ten.spec);
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().code, ErrorCode::kUsage);
+  EXPECT_NE(data.error().message.find("k/n"), std::string::npos) << data.error().message;
 }
 
 TEST(Shards, ByLabelAreCutFromTheSortedSamples) {

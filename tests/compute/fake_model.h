@@ -26,13 +26,15 @@ class FakeModel final : public Model {
   std::function<void()> inside_merge = [] {
   };  // after x += taken, before the publication is written
   std::function<void()> inside_step = [] {};
+  std::function<void(const Batch&)> at_batch = [](const Batch&) {};
   std::size_t merges = 0;
   std::size_t moments_reset = 0;
 
   [[nodiscard]] const ModelSchema& schema() const override { return schema_; }
   [[nodiscard]] std::string_view device() const override { return "cpu"; }
-  StepResult step(const Batch&, double) override {
+  StepResult step(const Batch& batch, double) override {
     inside_step();
+    at_batch(batch);
     StepResult result;
     result.loss = loss;
     result.finite = loss == loss;

@@ -285,5 +285,65 @@ TEST(TrainerThread, ScalingTheLearningRateIsInTheImage) {
   t.trainer->stop();
 }
 
+// The odd samples of FakeTrainer's data are those with label 1.
+constexpr std::size_t kFakeSamples = 10;
+SampleMask odd_samples() {
+  SampleMask mask(kFakeSamples);
+  for (std::size_t i = 1; i < kFakeSamples; i += 2) mask[i] = 1;
+  return mask;
+}
+
+TEST(TrainerThread, AShareIsReplacedBetweenTwoStepsWithoutLosingCount) {
+  FakeTrainer t;
+  std::atomic<Samples> drawn{0}, even_drawn{0};
+  t.model.at_batch = [&](const Batch& batch) {
+    drawn += batch.count;
+    for (const auto label : batch.labels) even_drawn += label == 0 ? 1 : 0;
+  };
+  t.trainer->start();
+  t.trainer->resume();
+  ASSERT_TRUE(eventually([&] { return t.listener.steps >= 50; }));
+  t.trainer->share(odd_samples());
+  Samples even_before = 0;
+  std::promise<Step> shared;
+  t.trainer->image([&](const TrainerImage& image) {
+    even_before = even_drawn;
+    shared.set_value(image.step);
+  });
+  const Step since = shared.get_future().get();
+  EXPECT_GE(since, 50U);
+  EXPECT_GT(even_before, 0U);
+  ASSERT_TRUE(eventually([&] { return t.listener.steps >= since + 50; }));
+  t.trainer->stop();
+  EXPECT_EQ(even_drawn, even_before) << "only its own share from then on";
+  EXPECT_EQ(t.trainer->stats().samples, drawn);
+}
+
+TEST(TrainerThread, AShareOutlivesAnAdoptedStateAndStartsWhereItIsTold) {
+  FakeTrainer t;
+  std::atomic<Samples> even_drawn{0};
+  t.model.at_batch = [&](const Batch& batch) {
+    for (const auto label : batch.labels) even_drawn += label == 0 ? 1 : 0;
+  };
+  t.trainer->start();
+  t.trainer->share(odd_samples(), BatchCursor::Position{3, 0});
+  TrainerState state;
+  state.values.assign(8, 1.0F);
+  state.own = TrainerImage{};
+  state.own->seed = 77;
+  state.own->cursor = {4, 2};
+  std::promise<BatchCursor::Position> told, restored;
+  t.trainer->image([&](const TrainerImage& image) { told.set_value(image.cursor); });
+  t.trainer->adopt(state, [] {});
+  t.trainer->image([&](const TrainerImage& image) { restored.set_value(image.cursor); });
+  EXPECT_EQ(told.get_future().get(), (BatchCursor::Position{3, 0}));
+  const auto position = restored.get_future().get();
+  EXPECT_EQ(position, (BatchCursor::Position{4, 2}));
+  t.trainer->resume();
+  ASSERT_TRUE(eventually([&] { return t.listener.steps >= 20; }));
+  t.trainer->stop();
+  EXPECT_EQ(even_drawn, 0U);
+}
+
 }  // namespace
 }  // namespace kith::compute
