@@ -19,8 +19,8 @@ inline constexpr std::size_t kHeaderBytesMax = 64 * 1024;  // encoded header, ei
 
 // One flat, single-segment, unpacked Cap'n Proto message, a multiple of 8 bytes, never more than
 // kHeaderBytesMax. What breaks a limit of messages.h is a bug of the caller and fails a KITH_CHECK,
-// with two exceptions: a WELCOME carries as many of its records as fit, and a REJECT's detail is
-// made legal (wire_text).
+// with two exceptions: a WELCOME, a VIEW and news carry as many of their records as fit, and a
+// REJECT's detail is made legal (wire_text).
 std::vector<std::byte> encode(const Message& message);
 
 // `bytes` may be at any address: they are copied to aligned memory first (received frames often are

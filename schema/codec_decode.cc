@@ -17,47 +17,12 @@
 #include <cstring>
 
 #include "schema/codec.h"
-#include "schema/codec_limits.h"
-#include "schema/kith.capnp.h"
+#include "schema/codec_read.h"
 
 namespace kith::schema {
-namespace {
 
-constexpr std::size_t kWordBytes = sizeof(capnp::word);
-constexpr std::size_t kTableBytes = 8;
-constexpr std::uint64_t kTraversalFactor = 8;
-constexpr int kNestingMax = 8;  // the schema itself needs 4: envelope, welcome, record, signature
-
-// The last enumerant on either side is the same, so a value is known if it is not above it.
-static_assert(static_cast<int>(wire::MemberState::LEFT) == static_cast<int>(MemberState::kLeft));
-static_assert(static_cast<int>(wire::RunState::LEAVING) == static_cast<int>(RunState::kLeaving));
-static_assert(static_cast<int>(wire::Plane::BULK) == static_cast<int>(Plane::kBulk));
-static_assert(static_cast<int>(wire::RejectCode::NOT_READY) ==
-              static_cast<int>(RejectCode::kNotReady));
-static_assert(static_cast<int>(wire::Slot::COMPRESSED) == static_cast<int>(Slot::kCompressed));
-static_assert(static_cast<int>(wire::Codec::BF16) == static_cast<int>(CodecId::kBf16));
-static_assert(static_cast<int>(wire::Stream::STATE) == static_cast<int>(Stream::kState));
-static_assert(static_cast<int>(wire::AbortReason::WITHDRAWN) ==
-              static_cast<int>(AbortReason::kWithdrawn));
-static_assert(static_cast<int>(wire::StateItem::OPTIMIZER) ==
-              static_cast<int>(StateItem::kOptimizer));
-
-template <typename WireEnum, typename Enum>
-Status read_enum(WireEnum value, Enum last, const char* field, Enum& out) {
-  const auto number = static_cast<std::uint16_t>(value);
-  if (number > static_cast<std::uint16_t>(last))
-    return fail(ErrorCode::kIncompatible,
-                std::string(field) + " has the unknown value " + std::to_string(number));
-  out = static_cast<Enum>(number);
-  return {};
-}
-
-// For enums whose first value is `unknown`: a newer peer's reason is still a reason.
-template <typename WireEnum, typename Enum>
-void read_reason(WireEnum value, Enum last, Enum& out) {
-  const auto number = static_cast<std::uint16_t>(value);
-  out = number > static_cast<std::uint16_t>(last) ? Enum::kUnknown : static_cast<Enum>(number);
-}
+// ---- building blocks, for codec_decode_membership.cc too
+// --------------------------------------------------------
 
 Status read_text(capnp::Text::Reader in, std::size_t bytes_max, const char* field,
                  std::string& out) {
@@ -89,6 +54,28 @@ void read(wire::Bytes64::Reader in, Signature& out) {
   store_word(in.getW7(), out.data() + 56);
 }
 
+namespace {
+
+using schema::read;  // beside the overloads below
+
+constexpr std::size_t kWordBytes = sizeof(capnp::word);
+constexpr std::size_t kTableBytes = 8;
+constexpr std::uint64_t kTraversalFactor = 8;
+constexpr int kNestingMax =
+    8;  // the schema itself needs 5: envelope, ping, news, record, signature
+
+// The last enumerant on either side is the same, so a value is known if it is not above it.
+static_assert(static_cast<int>(wire::Plane::BULK) == static_cast<int>(Plane::kBulk));
+static_assert(static_cast<int>(wire::RejectCode::NOT_READY) ==
+              static_cast<int>(RejectCode::kNotReady));
+static_assert(static_cast<int>(wire::Slot::COMPRESSED) == static_cast<int>(Slot::kCompressed));
+static_assert(static_cast<int>(wire::Codec::BF16) == static_cast<int>(CodecId::kBf16));
+static_assert(static_cast<int>(wire::Stream::STATE) == static_cast<int>(Stream::kState));
+static_assert(static_cast<int>(wire::AbortReason::WITHDRAWN) ==
+              static_cast<int>(AbortReason::kWithdrawn));
+static_assert(static_cast<int>(wire::StateItem::OPTIMIZER) ==
+              static_cast<int>(StateItem::kOptimizer));
+
 void read(wire::ExchangeId::Reader in, ExchangeId& out) {
   std::uint8_t* id = out.initiator.bytes.data();
   store_word(in.getInitiator0(), id);
@@ -107,55 +94,6 @@ Status read(capnp::List<wire::Fact>::Reader in, Facts& out) {
     KITH_TRY(read_text(fact.getName(), kFactNameBytesMax, "fact name", out[i].first));
     KITH_TRY(read_text(fact.getValue(), kFactValueBytesMax, "fact value", out[i].second));
   }
-  return {};
-}
-
-Status read_texts(wire::MemberRecord::Reader in, MemberRecord& out) {
-  KITH_TRY(read_text(in.getName(), kNameBytesMax, "record.name", out.name));
-  KITH_TRY(read_text(in.getControlAddress(), kAddressBytesMax, "record.control_address",
-                     out.control_address));
-  KITH_TRY(
-      read_text(in.getBulkAddress(), kAddressBytesMax, "record.bulk_address", out.bulk_address));
-  KITH_TRY(
-      read_text(in.getHttpAddress(), kAddressBytesMax, "record.http_address", out.http_address));
-  return read_text(in.getVersionText(), kVersionTextBytesMax, "record.version_text",
-                   out.version_text);
-}
-
-void read_work(wire::MemberRecord::Reader in, MemberRecord& out) {
-  out.step = in.getStep();
-  out.samples = in.getSamples();
-  out.loss = in.getLoss();
-  out.accuracy = in.getAccuracy();
-  out.learning_rate = in.getLearningRate();
-  out.steps_per_second = in.getStepsPerSecond();
-  read(in.getDataFingerprint(), out.data_fingerprint.bytes);
-  out.data_samples = in.getDataSamples();
-  out.shard_samples = in.getShardSamples();
-  out.shard_index = in.getShardIndex();
-  out.shard_count = in.getShardCount();
-}
-
-Status read(wire::MemberRecord::Reader in, MemberRecord& out) {
-  read(in.getId(), out.id.bytes);
-  out.incarnation = in.getIncarnation();
-  out.version = in.getVersion();
-  KITH_TRY(read_enum(in.getState(), MemberState::kLeft, "record.state", out.state));
-  KITH_TRY(read_enum(in.getRunState(), RunState::kLeaving, "record.run_state", out.run_state));
-  out.converged = in.getConverged();
-  KITH_TRY(read_texts(in, out));
-  read_work(in, out);
-  read(in.getTransportKey(), out.transport_key);
-  out.key_epoch = in.getKeyEpoch();
-  read(in.getSignature(), out.signature);
-  return check_numbers(out);
-}
-
-Status read(capnp::List<wire::MemberRecord>::Reader in, std::size_t count_max,
-            std::vector<MemberRecord>& out) {
-  KITH_TRY(check_count(in.size(), count_max, "records"));
-  out.resize(in.size());
-  for (unsigned i = 0; i < in.size(); ++i) KITH_TRY(read(in[i], out[i]));
   return {};
 }
 
@@ -201,29 +139,6 @@ Status read(wire::Reject::Reader in, Reject& out) {
   KITH_TRY(read_text(in.getDetail(), kRejectDetailBytesMax, "detail", out.detail));
   read(in.getId(), out.id.bytes);
   out.seen_incarnation = in.getSeenIncarnation();
-  return {};
-}
-
-Status read(wire::Heartbeat::Reader in, Heartbeat& out) {
-  KITH_TRY(read(in.getRecord(), out.record));
-  KITH_TRY(read(in.getRecords(), kHeartbeatRecordsMax, out.records));
-  out.echo = in.getEcho();
-  out.echo_reply = in.getEchoReply();
-  out.progress = in.getProgress();
-  return {};
-}
-
-Status read(wire::Leave::Reader in, Leave& out) {
-  KITH_TRY(read(in.getRecord(), out.record));
-  return check_numbers(out);
-}
-
-Status read(wire::Final::Reader in, Final& out) {
-  read(in.getDeclarer(), out.declarer.bytes);
-  read(in.getRunDigest(), out.run_digest.bytes);
-  read(in.getRoot(), out.root.bytes);
-  out.progress = in.getProgress();
-  read(in.getSignature(), out.signature);
   return {};
 }
 
@@ -360,6 +275,22 @@ Result<Message> read(wire::Envelope::Reader in) {
       return read_as<StateRequest>(in.getStateRequest());
     case wire::Envelope::STATE_HEADER:
       return read_as<StateHeader>(in.getStateHeader());
+    case wire::Envelope::PING:
+      return read_as<Ping>(in.getPing());
+    case wire::Envelope::PONG:
+      return read_as<Pong>(in.getPong());
+    case wire::Envelope::PING_REQUEST:
+      return read_as<PingRequest>(in.getPingRequest());
+    case wire::Envelope::NACK:
+      return read_as<Nack>(in.getNack());
+    case wire::Envelope::GOSSIP:
+      return read_as<Gossip>(in.getGossip());
+    case wire::Envelope::DIGEST:
+      return read_as<Digest>(in.getDigest());
+    case wire::Envelope::SYNC:
+      return read_as<Sync>(in.getSync());
+    case wire::Envelope::VIEW:
+      return read_as<View>(in.getView());
   }
   return fail(ErrorCode::kIncompatible,
               "unknown message number " + std::to_string(static_cast<std::uint16_t>(in.which())));

@@ -4,23 +4,15 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "base/check.h"
-#include "schema/codec.h"
-#include "schema/codec_limits.h"
-#include "schema/kith.capnp.h"
+#include "schema/codec_write.h"
 
 namespace kith::schema {
-namespace {
 
-constexpr std::size_t kWordBytes = sizeof(capnp::word);
-constexpr std::size_t kTableBytes = 8;  // segment table of a single-segment message
-constexpr std::size_t kSegmentWordsMax = (kHeaderBytesMax - kTableBytes) / kWordBytes;
-constexpr std::size_t kSmallWords =
-    256;  // messages without records: at most a REJECT of 1,024 characters
+// ---- building blocks, for codec_encode_membership.cc too
+// --------------------------------------------------------
 
 void require(const Status& status) { KITH_CHECK(status, "encode: " + status.error().message); }
 
@@ -53,6 +45,13 @@ void write(wire::Bytes64::Builder out, const Signature& bytes) {
   out.setW7(load_word(bytes.data() + 56));
 }
 
+namespace {
+
+using schema::write;  // beside the overloads below
+
+constexpr std::size_t kSmallWords =
+    256;  // messages without records: at most a REJECT of 1,024 characters
+
 void write(wire::ExchangeId::Builder out, const ExchangeId& e) {
   const std::uint8_t* id = e.initiator.bytes.data();
   out.setInitiator0(load_word(id));
@@ -61,11 +60,6 @@ void write(wire::ExchangeId::Builder out, const ExchangeId& e) {
   out.setInitiator3(load_word(id + 24));
   out.setIncarnation(e.incarnation);
   out.setSequence(e.sequence);
-}
-
-template <typename WireEnum, typename Enum>
-WireEnum number(Enum value) {
-  return static_cast<WireEnum>(static_cast<std::uint16_t>(value));
 }
 
 void write(capnp::List<wire::Fact>::Builder out, const Facts& facts) {
@@ -78,68 +72,6 @@ void write(capnp::List<wire::Fact>::Builder out, const Facts& facts) {
 unsigned facts_count(const Facts& facts) {
   require(check_count(facts.size(), kFactsMax, "facts"));
   return static_cast<unsigned>(facts.size());
-}
-
-void write_work(wire::MemberRecord::Builder out, const MemberRecord& in) {
-  out.setStep(in.step);
-  out.setSamples(in.samples);
-  out.setLoss(in.loss);
-  out.setAccuracy(in.accuracy);
-  out.setLearningRate(in.learning_rate);
-  out.setStepsPerSecond(in.steps_per_second);
-  write(out.initDataFingerprint(), in.data_fingerprint.bytes);
-  out.setDataSamples(in.data_samples);
-  out.setShardSamples(in.shard_samples);
-  out.setShardIndex(in.shard_index);
-  out.setShardCount(in.shard_count);
-}
-
-void write(wire::MemberRecord::Builder out, const MemberRecord& in) {
-  require(check_numbers(in));
-  write(out.initId(), in.id.bytes);
-  out.setIncarnation(in.incarnation);
-  out.setVersion(in.version);
-  out.setState(number<wire::MemberState>(in.state));
-  out.setRunState(number<wire::RunState>(in.run_state));
-  out.setConverged(in.converged);
-  out.setName(text(in.name, kNameBytesMax, "record.name"));
-  out.setControlAddress(text(in.control_address, kAddressBytesMax, "record.control_address"));
-  out.setBulkAddress(text(in.bulk_address, kAddressBytesMax, "record.bulk_address"));
-  out.setHttpAddress(text(in.http_address, kAddressBytesMax, "record.http_address"));
-  write_work(out, in);
-  write(out.initTransportKey(), in.transport_key);
-  out.setKeyEpoch(in.key_epoch);
-  out.setVersionText(text(in.version_text, kVersionTextBytesMax, "record.version_text"));
-  write(out.initSignature(), in.signature);
-}
-
-std::size_t text_bytes(const std::string& value) {  // with the final zero, in whole words
-  return (value.size() + 1 + kWordBytes - 1) / kWordBytes * kWordBytes;
-}
-
-// What a record takes within a list. 24 bytes: its three Bytes32 in a Bytes64 take two more
-// pointers.
-std::size_t record_bytes(const MemberRecord& r) {
-  constexpr auto kSize = capnp::_::structSize<wire::MemberRecord>();
-  constexpr std::size_t kFixed = (kSize.data + kSize.pointers + 3 * 4 + 8) * kWordBytes;
-  return kFixed + text_bytes(r.name) + text_bytes(r.control_address) + text_bytes(r.bulk_address) +
-         text_bytes(r.http_address) + text_bytes(r.version_text);
-}
-
-// How many of `records`, from the front, fit into what is left of 64 KiB.
-unsigned fitting(const std::vector<MemberRecord>& records, std::size_t used) {
-  unsigned count = 0;
-  std::size_t total = used + kWordBytes;  // the list's tag
-  for (const MemberRecord& record : records) {
-    total += record_bytes(record);
-    if (total > kSegmentWordsMax * kWordBytes) break;
-    ++count;
-  }
-  return count;
-}
-
-void write(capnp::List<wire::MemberRecord>::Builder out, const std::vector<MemberRecord>& records) {
-  for (unsigned i = 0; i < out.size(); ++i) write(out[i], records[i]);
 }
 
 // ---- one function per message
@@ -178,9 +110,7 @@ void write(wire::Envelope::Builder envelope, const Welcome& in) {
   write(out.initNonce(), in.nonce);
   write(out.initPeerNonce(), in.peer_nonce);
   write(out.initSignature(), in.signature);
-  const std::size_t used =
-      (out.totalSize().wordCount + 4) * kWordBytes;  // 4: root pointer and the envelope
-  write(out.initRecords(fitting(in.records, used)), in.records);
+  write(out.initRecords(fitting(in.records, used_bytes(envelope))), in.records);
 }
 
 void write(wire::Envelope::Builder envelope, const Reject& in) {
@@ -189,30 +119,6 @@ void write(wire::Envelope::Builder envelope, const Reject& in) {
   out.setDetail(wire_text(in.detail, kRejectDetailBytesMax));
   write(out.initId(), in.id.bytes);
   out.setSeenIncarnation(in.seen_incarnation);
-}
-
-void write(wire::Envelope::Builder envelope, const Heartbeat& in) {
-  require(check_count(in.records.size(), kHeartbeatRecordsMax, "records"));
-  auto out = envelope.initHeartbeat();
-  write(out.initRecord(), in.record);
-  write(out.initRecords(static_cast<unsigned>(in.records.size())), in.records);
-  out.setEcho(in.echo);
-  out.setEchoReply(in.echo_reply);
-  out.setProgress(in.progress);
-}
-
-void write(wire::Envelope::Builder envelope, const Leave& in) {
-  require(check_numbers(in));
-  write(envelope.initLeave().initRecord(), in.record);
-}
-
-void write(wire::Envelope::Builder envelope, const Final& in) {
-  auto out = envelope.initFinal();
-  write(out.initDeclarer(), in.declarer.bytes);
-  write(out.initRunDigest(), in.run_digest.bytes);
-  write(out.initRoot(), in.root.bytes);
-  out.setProgress(in.progress);
-  write(out.initSignature(), in.signature);
 }
 
 void write(wire::Envelope::Builder envelope, const Propose& in) {
@@ -310,9 +216,15 @@ void write(wire::Envelope::Builder envelope, const StateHeader& in) {
 // ---- framing
 // ----------------------------------------------------------------------------------------------------
 
-bool has_records(const Message& message) {
-  return std::holds_alternative<Hello>(message) || std::holds_alternative<Welcome>(message) ||
-         std::holds_alternative<Heartbeat>(message) || std::holds_alternative<Leave>(message);
+// Those with facts or records, and SYNC with its entries.
+bool may_be_large(const Message& message) {
+  return std::visit(
+      [](const auto& body) {
+        return requires { body.record; }
+        || requires { body.records; }
+        || requires { body.news; };
+      },
+      message);
 }
 
 std::vector<std::byte> flatten(capnp::MallocMessageBuilder& builder) {
@@ -337,7 +249,7 @@ std::vector<std::byte> encode_within(const Message& message, kj::ArrayPtr<capnp:
 }  // namespace
 
 std::vector<std::byte> encode(const Message& message) {
-  if (has_records(message)) {
+  if (may_be_large(message)) {
     std::vector<std::uint64_t> memory(kSegmentWordsMax);
     return encode_within(
         message, kj::arrayPtr(reinterpret_cast<capnp::word*>(memory.data()), memory.size()));

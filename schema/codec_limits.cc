@@ -127,6 +127,31 @@ Status check_numbers(const Leave& leave) {
   return bad("record.state", "is not `left` in a LEAVE");
 }
 
+Status check_bucket_hashes(std::size_t count) {
+  if (count == kDigestBuckets) return {};
+  return bad("buckets", "has " + std::to_string(count) + " elements, not 64");
+}
+
+Status check_bucket(std::uint32_t bucket) {
+  if (bucket < kDigestBuckets) return {};
+  return bad("bucket", "is " + std::to_string(bucket) + ", not below 64");
+}
+
+Status check_numbers(const Accusation& accusation) {
+  if (accusation.subject == NodeId{}) return bad("accusation.subject", "is zero");
+  if (accusation.accuser == NodeId{}) return bad("accusation.accuser", "is zero");
+  if (accusation.accuser == accusation.subject) return bad("accusation.accuser", "is the subject");
+  return {};
+}
+
+Status check_numbers(const View& view) {
+  if (view.kind == ViewKind::kUnknown)
+    return fail(ErrorCode::kIncompatible, "kind has the unknown value 0");
+  if (view.ttl > kViewTtlMax)
+    return bad("ttl", "is " + std::to_string(view.ttl) + ", more than 16");
+  return {};
+}
+
 Status check_numbers(const Propose& propose) {
   KITH_TRY(check_finite(propose.weight, "weight"));
   if (!(propose.weight > 0.0 && propose.weight <= 0.5))

@@ -14,10 +14,16 @@ namespace kith::schema {
 Status check_text(std::string_view text, std::size_t bytes_max, const char* field);
 Status check_count(std::size_t count, std::size_t count_max, const char* field);
 
+// Anti-entropy's buckets: exactly 64 hashes; numbers of buckets below 64.
+Status check_bucket_hashes(std::size_t count);
+Status check_bucket(std::uint32_t bucket);
+
 // Numbers and how they belong together. Messages without such rules have no overload.
 Status check_numbers(const MemberRecord& record);
 Status check_numbers(const Hello& hello);
 Status check_numbers(const Leave& leave);
+Status check_numbers(const Accusation& accusation);
+Status check_numbers(const View& view);
 Status check_numbers(const Propose& propose);
 Status check_numbers(const Chunk& chunk);
 Status check_numbers(const ResultMessage& result);

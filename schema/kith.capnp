@@ -38,6 +38,15 @@ struct Envelope {
     aborted @13 :Aborted;
     stateRequest @14 :StateRequest;
     stateHeader @15 :StateHeader;
+    # Control plane again: membership.
+    ping @16 :Ping;
+    pong @17 :Pong;
+    pingRequest @18 :PingRequest;
+    nack @19 :Nack;
+    gossip @20 :Gossip;
+    digest @21 :Digest;
+    sync @22 :Sync;
+    view @23 :View;
   }
 }
 
@@ -126,6 +135,9 @@ struct MemberRecord {
   keyEpoch @22 :UInt32;          # reserved: rotation of the cluster key
   versionText @23 :Text;         # build version, <= 64 bytes
   signature @24 :Bytes64;        # Ed25519 by `id`
+  bootNonce @25 :UInt64;         # random per start: tells two processes with one key and boot counter apart
+  left @26 :Bool;                # LEAVE was said: the last record of this life
+  sharesData @27 :Bool;          # trains on its share among the members with the same data fingerprint
 }
 
 # ---- connection: either plane ---------------------------------------------------------------------------------
@@ -202,6 +214,105 @@ struct Heartbeat {
   echo @2 :UInt64;                   # sender's clock in ns
   echoReply @3 :UInt64;              # the receiver's last echo, returned: round-trip times
   progress @4 :UInt64;               # samples: cluster progress that the sender knows
+  echoHold @5 :UInt64;               # ns for which the sender held echoReply before returning it
+}
+
+struct Accusation {
+  # "No answer from `subject` at this incarnation", signed by who had none. Void as soon as the subject shows a higher
+  # incarnation. [160 bytes within a list]
+  subject @0 :Bytes32;               # not zero
+  incarnation @1 :UInt64;            # the subject's
+  accuser @2 :Bytes32;               # not zero, not the subject
+  signature @3 :Bytes64;             # by the accuser: see accusation_hash in messages.h
+}
+
+struct News {
+  # What every membership message carries besides its purpose. [40 bytes + about 440 a record + 160 an accusation;
+  # records are left out from the end when the message would exceed 64 KiB]
+  records @0 :List(MemberRecord);    # <= 64, the sender's own first
+  accusations @1 :List(Accusation);  # <= 64
+  progress @2 :UInt64;               # samples: cluster progress that the sender knows
+}
+
+struct Ping {
+  # Control: prober -> subject, answered by PONG at once. [48 bytes + news]
+  sequence @0 :UInt64;               # the prober's
+  news @1 :News;
+}
+
+struct Pong {
+  # Control: subject -> prober, or helper -> requester (then `subject` is not the sender): it answered.
+  # [88 bytes + news]
+  sequence @0 :UInt64;               # of the PING or PING_REQUEST
+  subject @1 :Bytes32;
+  news @2 :News;
+}
+
+struct PingRequest {
+  # Control: requester -> helper: ping `subject` for me; answered by PONG or, in time, by NACK. [88 bytes + news]
+  sequence @0 :UInt64;               # the requester's
+  subject @1 :Bytes32;
+  news @2 :News;
+}
+
+struct Nack {
+  # Control: helper -> requester: I am well, but `subject` did not answer me. [88 bytes + news]
+  sequence @0 :UInt64;               # of the PING_REQUEST
+  subject @1 :Bytes32;
+  news @2 :News;
+}
+
+struct Gossip {
+  # Control: to a few random members, each gossip interval. [40 bytes + news]
+  news @0 :News;
+}
+
+struct Digest {
+  # Control: to one random member, each sync interval; answered by SYNC if something differs. [560 bytes]
+  buckets @0 :List(UInt64);          # 64, by the first 6 bits of the id: hash over (id, incarnation, state) of its records
+  progress @1 :UInt64;               # samples: cluster progress that the sender knows
+}
+
+struct DigestEntry {
+  # One record that the sender holds. [56 bytes within a list]
+  id0 @0 :UInt64;                    # the id, word by word as in Bytes32
+  id1 @1 :UInt64;
+  id2 @2 :UInt64;
+  id3 @3 :UInt64;
+  incarnation @4 :UInt64;
+  version @5 :UInt64;
+  state @6 :MemberState;
+}
+
+struct Sync {
+  # Control: answer to DIGEST, and to a SYNC that lacks something: all that the sender holds in `buckets`.
+  # [80 bytes + 4 a bucket + 56 an entry + 32 a wanted id + news]
+  buckets @0 :List(UInt32);          # <= 64, each < 64
+  entries @1 :List(DigestEntry);     # <= 512
+  wanted @2 :List(Bytes32);          # <= 64 ids, answered with a GOSSIP
+  news @3 :News;
+}
+
+enum ViewKind {
+  unknown @0;                        # never sent
+  join @1;
+  forwardJoin @2;
+  neighbour @3;
+  neighbourUrgent @4;
+  accepted @5;
+  refused @6;
+  disconnect @7;
+  shuffle @8;
+  shuffleReply @9;
+}
+
+struct View {
+  # Control: upkeep of the partial views of large clusters. [about 100 bytes + 440 a record]
+  kind @0 :ViewKind;
+  ttl @1 :UInt32;                    # hops left of a random walk; <= 16
+  sequence @2 :UInt64;               # the origin's
+  origin @3 :Bytes32;                # who joins or shuffles
+  records @4 :List(MemberRecord);    # <= 32: the joiner's, or a sample of the sender's views
 }
 
 struct Leave {

@@ -35,6 +35,14 @@ struct NameOf {
   const char* operator()(const Aborted&) const { return "ABORTED"; }
   const char* operator()(const StateRequest&) const { return "STATE_REQUEST"; }
   const char* operator()(const StateHeader&) const { return "STATE_HEADER"; }
+  const char* operator()(const Ping&) const { return "PING"; }
+  const char* operator()(const Pong&) const { return "PONG"; }
+  const char* operator()(const PingRequest&) const { return "PING_REQUEST"; }
+  const char* operator()(const Nack&) const { return "NACK"; }
+  const char* operator()(const Gossip&) const { return "GOSSIP"; }
+  const char* operator()(const Digest&) const { return "DIGEST"; }
+  const char* operator()(const Sync&) const { return "SYNC"; }
+  const char* operator()(const View&) const { return "VIEW"; }
 };
 
 constexpr PlaneRule kBothPlanes{true, true};
@@ -58,6 +66,14 @@ struct PlanesOf {
   PlaneRule operator()(const Aborted&) const { return kBulkOnly; }
   PlaneRule operator()(const StateRequest&) const { return kBulkOnly; }
   PlaneRule operator()(const StateHeader&) const { return kBulkOnly; }
+  PlaneRule operator()(const Ping&) const { return kControlOnly; }
+  PlaneRule operator()(const Pong&) const { return kControlOnly; }
+  PlaneRule operator()(const PingRequest&) const { return kControlOnly; }
+  PlaneRule operator()(const Nack&) const { return kControlOnly; }
+  PlaneRule operator()(const Gossip&) const { return kControlOnly; }
+  PlaneRule operator()(const Digest&) const { return kControlOnly; }
+  PlaneRule operator()(const Sync&) const { return kControlOnly; }
+  PlaneRule operator()(const View&) const { return kControlOnly; }
 };
 
 void add_identity(Hasher& hasher, const MemberRecord& r) {
@@ -86,7 +102,15 @@ Hash256 signing_hash(const MemberRecord& record) {
   add_progress(hasher, record);
   add_data(hasher, record);
   hasher.add(raw(record.transport_key)).add(std::uint64_t{record.key_epoch});
-  hasher.add(record.version_text);
+  hasher.add(record.version_text).add(record.boot_nonce);
+  hasher.add(static_cast<std::uint64_t>(record.left)).add(static_cast<std::uint64_t>(record.shares_data));
+  return hasher.finish();
+}
+
+Hash256 accusation_hash(const Accusation& accusation) {
+  Hasher hasher;
+  hasher.add("kith accusation").add(raw(accusation.subject.bytes)).add(accusation.incarnation);
+  hasher.add(raw(accusation.accuser.bytes));
   return hasher.finish();
 }
 

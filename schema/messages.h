@@ -30,6 +30,13 @@ inline constexpr std::size_t kFactNameBytesMax = 64;
 inline constexpr std::size_t kFactValueBytesMax = 512;
 inline constexpr std::size_t kWelcomeRecordsMax = 64;
 inline constexpr std::size_t kHeartbeatRecordsMax = 32;
+inline constexpr std::size_t kNewsRecordsMax = 64;
+inline constexpr std::size_t kNewsAccusationsMax = 64;
+inline constexpr std::size_t kDigestBuckets = 64;
+inline constexpr std::size_t kSyncEntriesMax = 512;
+inline constexpr std::size_t kSyncWantedMax = 64;
+inline constexpr std::size_t kViewRecordsMax = 32;
+inline constexpr std::uint32_t kViewTtlMax = 16;
 inline constexpr std::size_t kRejectDetailBytesMax = 1024;
 inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
 inline constexpr std::uint32_t kChunksPerPayloadMax = 4096;
@@ -74,6 +81,9 @@ struct MemberRecord {
   Key transport_key{};               // reserved: a per-node transport key
   std::uint32_t key_epoch = 0;       // reserved: rotation of the cluster key
   std::string version_text;          // build version, <= 64 bytes
+  std::uint64_t boot_nonce = 0;      // random per start: two processes with one key and one boot counter tell each other apart
+  bool left = false;                 // LEAVE was said: the last record of this life
+  bool shares_data = false;          // shard = "auto": trains on its share among the members with the same fingerprint
   Signature signature{};
   bool operator==(const MemberRecord&) const = default;
 };
@@ -144,6 +154,98 @@ struct Heartbeat {
   std::uint64_t echo_hold = 0;       // ns for which the sender held it before returning it
   Samples progress = 0;              // cluster progress known to the sender
   bool operator==(const Heartbeat&) const = default;
+};
+
+// ---- membership (SWIM, Das et al. 2002, with Lifeguard, arXiv 1707.00788) --------------------------------------------
+
+// "I had no answer from `subject` at `incarnation`": a suspicion, signed by who has it. Void as soon as the subject shows a
+// higher incarnation. About 150 bytes. A death is what a node concludes from enough of these; nobody can declare it alone.
+struct Accusation {
+  NodeId subject;
+  Incarnation incarnation = 0;       // the subject's
+  NodeId accuser;
+  Signature signature{};             // by the accuser, over accusation_hash()
+  bool operator==(const Accusation&) const = default;
+};
+// BLAKE2b-256("kith accusation", subject, incarnation, accuser).
+Hash256 accusation_hash(const Accusation& accusation);
+
+// What every membership message carries besides its purpose: the sender's own record first, then what others may not know.
+struct News {
+  std::vector<MemberRecord> records;      // <= 64; encode() leaves out the last ones if 64 KiB would be exceeded
+  std::vector<Accusation> accusations;    // <= 64
+  Samples progress = 0;                   // cluster progress the sender knows
+  bool operator==(const News&) const = default;
+};
+
+// PING: control, prober -> subject. Answered by PONG at once.
+struct Ping {
+  std::uint64_t sequence = 0;        // the prober's
+  News news;
+  bool operator==(const Ping&) const = default;
+};
+// PONG: subject -> prober, or helper -> requester (then `subject` is not the sender): it answered.
+struct Pong {
+  std::uint64_t sequence = 0;        // of the PING or PING_REQUEST
+  NodeId subject;
+  News news;
+  bool operator==(const Pong&) const = default;
+};
+// PING_REQUEST: requester -> helper: ping `subject` for me, answer PONG, or NACK in time.
+struct PingRequest {
+  std::uint64_t sequence = 0;
+  NodeId subject;
+  News news;
+  bool operator==(const PingRequest&) const = default;
+};
+// NACK: helper -> requester: I am well, but `subject` did not answer me (Lifeguard: its absence says that we are unwell).
+struct Nack {
+  std::uint64_t sequence = 0;
+  NodeId subject;
+  News news;
+  bool operator==(const Nack&) const = default;
+};
+// GOSSIP: news alone, to a few random members each gossip interval.
+struct Gossip {
+  News news;
+  bool operator==(const Gossip&) const = default;
+};
+// DIGEST: anti-entropy, to one random member each sync interval: per bucket (first 6 bits of the id) a 64-bit hash over
+// (id, incarnation, state) of all records in it, in order of id. Answered by SYNC if something differs. About 600 bytes.
+struct Digest {
+  std::vector<std::uint64_t> buckets;     // 64
+  Samples progress = 0;
+  bool operator==(const Digest&) const = default;
+};
+struct DigestEntry {
+  NodeId id;
+  Incarnation incarnation = 0;
+  std::uint64_t version = 0;
+  MemberState state = MemberState::kAlive;
+  bool operator==(const DigestEntry&) const = default;
+};
+// SYNC: `entries` is all that the sender holds in `buckets`; the receiver sends back the records that are newer here, and
+// asks for those that are newer there; `wanted` is answered with a GOSSIP.
+struct Sync {
+  std::vector<std::uint32_t> buckets;     // < 64 each, <= 64
+  std::vector<DigestEntry> entries;       // <= 512
+  std::vector<NodeId> wanted;             // <= 64
+  News news;
+  bool operator==(const Sync&) const = default;
+};
+
+enum class ViewKind : std::uint16_t {
+  kUnknown = 0, kJoin = 1, kForwardJoin = 2, kNeighbour = 3, kNeighbourUrgent = 4, kAccepted = 5, kRefused = 6,
+  kDisconnect = 7, kShuffle = 8, kShuffleReply = 9
+};
+// VIEW: control: the partial views of large clusters (HyParView, Leitao et al. 2007).
+struct View {
+  ViewKind kind = ViewKind::kUnknown;
+  std::uint32_t ttl = 0;                  // hops left of a random walk, <= 16
+  std::uint64_t sequence = 0;             // the origin's
+  NodeId origin;                          // who joins or shuffles
+  std::vector<MemberRecord> records;      // <= 32: the joiner's, or a sample of the sender's views
+  bool operator==(const View&) const = default;
 };
 
 // LEAVE: control, to every member, once, signed: this node goes and must not be shown as failed.
@@ -284,7 +386,8 @@ struct StateHeader {
 };
 
 using Message = std::variant<Hello, Challenge, Welcome, Reject, Heartbeat, Leave, Final, Propose, Chunk, Credit,
-                             ResultMessage, Ack, Busy, Aborted, StateRequest, StateHeader>;
+                             ResultMessage, Ack, Busy, Aborted, StateRequest, StateHeader, Ping, Pong, PingRequest, Nack,
+                             Gossip, Digest, Sync, View>;
 
 // Lower-case words for people and JSON: "training", "alive".
 const char* name_of(RunState state);

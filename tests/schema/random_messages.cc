@@ -94,6 +94,9 @@ MemberRecord record(Draw& d) {
   r.key_epoch = d.small();
   r.version_text = d.text(kVersionTextBytesMax);
   d.fill(r.signature);
+  r.boot_nonce = d.number();
+  r.left = d.coin();
+  r.shares_data = d.coin();
   return r;
 }
 
@@ -156,6 +159,7 @@ void draw(Draw& d, Heartbeat& m) {
   m.echo = d.number();
   m.echo_reply = d.number();
   m.progress = d.number();
+  m.echo_hold = d.number();
 }
 void draw(Draw& d, Leave& m) {
   m.record = record(d);
@@ -237,6 +241,71 @@ void draw(Draw& d, StateHeader& m) {
   m.optimizer_pieces = d.small();
   m.optimizer_step = d.number();
   m.progress = d.number();
+}
+
+NodeId id(Draw& d) {
+  NodeId out;
+  d.fill(out.bytes);
+  return out;
+}
+
+Accusation accusation(Draw& d) {
+  Accusation a;
+  a.subject = id(d);
+  a.incarnation = d.number();
+  a.accuser = id(d);
+  d.fill(a.signature);
+  return a;
+}
+
+// More records may not fit beside as many entries as a SYNC may have.
+News news(Draw& d, std::size_t records_max = 32) {
+  News out;
+  out.records = records(d, records_max);
+  out.accusations.resize(d.up_to(kNewsAccusationsMax));
+  for (Accusation& a : out.accusations) a = accusation(d);
+  out.progress = d.number();
+  return out;
+}
+
+template <typename AboutSubject>
+void draw_about_subject(Draw& d, AboutSubject& m) {
+  m.sequence = d.number();
+  m.subject = id(d);
+  m.news = news(d);
+}
+
+void draw(Draw& d, Ping& m) {
+  m.sequence = d.number();
+  m.news = news(d);
+}
+void draw(Draw& d, Pong& m) { draw_about_subject(d, m); }
+void draw(Draw& d, PingRequest& m) { draw_about_subject(d, m); }
+void draw(Draw& d, Nack& m) { draw_about_subject(d, m); }
+void draw(Draw& d, Gossip& m) { m.news = news(d); }
+void draw(Draw& d, Digest& m) {
+  m.buckets.resize(kDigestBuckets);
+  for (std::uint64_t& hash : m.buckets) hash = d.number();
+  m.progress = d.number();
+}
+void draw(Draw& d, Sync& m) {
+  m.buckets.resize(d.up_to(kDigestBuckets));
+  for (std::uint32_t& bucket : m.buckets)
+    bucket = static_cast<std::uint32_t>(d.up_to(kDigestBuckets - 1));
+  m.entries.resize(d.up_to(kSyncEntriesMax));
+  for (DigestEntry& e : m.entries)
+    e = {id(d), d.number(), d.number(), d.one_of(MemberState::kLeft)};
+  m.wanted.resize(d.up_to(kSyncWantedMax));
+  for (NodeId& wanted : m.wanted) wanted = id(d);
+  m.news = news(d, 12);
+}
+void draw(Draw& d, View& m) {
+  m.kind =
+      static_cast<ViewKind>(1 + d.up_to(static_cast<std::size_t>(ViewKind::kShuffleReply) - 1));
+  m.ttl = static_cast<std::uint32_t>(d.up_to(kViewTtlMax));
+  m.sequence = d.number();
+  m.origin = id(d);
+  m.records = records(d, kViewRecordsMax);
 }
 
 }  // namespace

@@ -58,6 +58,10 @@ MemberRecord record(Distinct& d) {
   r.key_epoch = d.small();
   r.version_text = d.text("0.1.0");
   d.fill(r.signature);
+  // Appended later: derived, so that all values after it are those of the first golden bytes.
+  r.boot_nonce = ~r.incarnation;
+  r.left = true;
+  r.shares_data = true;
   return r;
 }
 
@@ -114,6 +118,7 @@ Heartbeat heartbeat(Distinct& d) {
   m.echo = d.number();
   m.echo_reply = d.number();
   m.progress = d.number();
+  m.echo_hold = ~m.echo;
   return m;
 }
 
@@ -193,6 +198,42 @@ StateHeader state_header(Distinct& d) {
   return m;
 }
 
+NodeId id(Distinct& d) {
+  NodeId out;
+  d.fill(out.bytes);
+  return out;
+}
+
+Accusation accusation(Distinct& d) {
+  Accusation a;
+  a.subject = id(d);
+  a.incarnation = d.number();
+  a.accuser = id(d);
+  d.fill(a.signature);
+  return a;
+}
+
+News news(Distinct& d) {
+  return {{record(d), record(d)}, {accusation(d), accusation(d)}, d.number()};
+}
+
+DigestEntry entry(Distinct& d) { return {id(d), d.number(), d.number(), MemberState::kSuspect}; }
+
+Digest digest(Distinct& d) {
+  Digest m;
+  while (m.buckets.size() < kDigestBuckets) m.buckets.push_back(d.number());
+  m.progress = d.number();
+  return m;
+}
+
+Sync sync(Distinct& d) {
+  return {{3, 63, 0}, {entry(d), entry(d), entry(d)}, {id(d), id(d)}, news(d)};
+}
+
+View view(Distinct& d) {
+  return {ViewKind::kShuffle, 11, d.number(), id(d), {record(d), record(d)}};
+}
+
 }  // namespace
 
 std::vector<Message> sample_messages() {
@@ -212,7 +253,15 @@ std::vector<Message> sample_messages() {
           Busy{exchange_id(d), d.small()},
           Aborted{exchange_id(d), AbortReason::kNotReady},
           state_request(d),
-          state_header(d)};
+          state_header(d),
+          Ping{d.number(), news(d)},
+          Pong{d.number(), id(d), news(d)},
+          PingRequest{d.number(), id(d), news(d)},
+          Nack{d.number(), id(d), news(d)},
+          Gossip{news(d)},
+          digest(d),
+          sync(d),
+          view(d)};
 }
 
 std::string kind_name(std::size_t kind) {
