@@ -1,7 +1,8 @@
 // Writes the seeds of all fuzzers: make_corpus DIRECTORY. For each message: `valid` (every
 // field set; also the golden bytes of tests/schema/corpus_test.cc, so a changed wire format shows),
 // three random ones, truncations with and without a fitting table, and hostile values of single
-// words. Run it only when a message gains a field.
+// words. Run it only when a message gains a field, and keep its `valid` from before as `earlier-N`
+// (tests/schema/versions_test.cc).
 
 #include <cstdio>
 #include <cstring>

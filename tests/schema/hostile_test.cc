@@ -125,6 +125,31 @@ TEST(HostilePointer, VoidListsAreRefusedByTheirCount) {
                "void elements as records");
 }
 
+// The lists of the membership messages, which are read within News and beside it.
+TEST(HostilePointer, ListsOfMembershipThatClaim2To29ElementsAreRefusedAtOnce) {
+  constexpr auto kSyncSize = capnp::_::structSize<wire::Sync>();
+  constexpr auto kNewsSize = capnp::_::structSize<wire::News>();
+  for (const std::uint64_t size : {kVoid, 1UL, kByte, 3UL, 4UL, kEightBytes, 6UL}) {
+    const std::uint64_t list = list_pointer(0, size, kCountMax);
+    for (std::size_t field = 0; field < 3; ++field) {  // buckets, entries, wanted
+      std::vector<std::uint64_t> pointers(field + 1);
+      pointers[field] = list;
+      EXPECT_FALSE(decode(frame(segment_with(wire::Envelope::SYNC, kSyncSize, pointers))))
+          << field << " " << size;
+    }
+    for (std::size_t field = 0; field < 2; ++field) {  // records, accusations
+      auto segment = segment_with(wire::Envelope::GOSSIP, {0, 1},
+                                  {struct_pointer(0, kNewsSize.data, kNewsSize.pointers)});
+      segment.resize(segment.size() + kNewsSize.data + kNewsSize.pointers);
+      segment[segment.size() - kNewsSize.pointers + field] = list;
+      EXPECT_FALSE(decode(frame(segment))) << field << " " << size;
+    }
+    EXPECT_FALSE(decode(
+        frame(segment_with(wire::Envelope::DIGEST, capnp::_::structSize<wire::Digest>(), {list}))))
+        << size;
+  }
+}
+
 TEST(HostilePointer, CompositeListsOfEmptyStructsAreRefused) {
   // A list pointer of zero words, and a tag that claims 2^29 - 1 structs of no size.
   auto segment = welcome_with_records(

@@ -55,6 +55,13 @@ Refused record(const char* says, Change change, ErrorCode code = ErrorCode::kCor
           }};
 }
 
+template <typename Change>
+Refused accusation(const char* says, Change change) {
+  return {says, ErrorCode::kCorrupt, [change](wire::Envelope::Builder e) {
+            change(e.initGossip().initNews().initAccusations(2)[0]);
+          }};
+}
+
 std::string long_text(std::size_t limit) { return std::string(limit + 1, 'x'); }
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 const double kInf = std::numeric_limits<double>::infinity();
@@ -101,6 +108,22 @@ std::vector<Refused> refused_numbers() {
       {"index is 4096", ErrorCode::kCorrupt, [](auto e) { e.initChunk().setIndex(4096); }},
       {"not `left`", ErrorCode::kCorrupt, [](auto e) { e.initLeave(); }},
       {"chunk_bytes is 0", ErrorCode::kCorrupt, [](auto e) { e.initStateHeader(); }},
+      accusation("accusation.subject is zero", [](auto a) { a.initAccuser().setW0(1); }),
+      accusation("accusation.accuser is zero", [](auto a) { a.initSubject().setW3(1); }),
+      accusation("accusation.accuser is the subject",
+                 [](auto a) {
+                   a.initSubject().setW2(5);
+                   a.initAccuser().setW2(5);
+                 }),
+      {"bucket is 64", ErrorCode::kCorrupt, [](auto e) { e.initSync().initBuckets(1).set(0, 64); }},
+      {"bucket is 4294967295", ErrorCode::kCorrupt,
+       [](auto e) { e.initSync().initBuckets(64).set(63, 0xFFFFFFFFU); }},
+      {"ttl is 17", ErrorCode::kCorrupt,
+       [](auto e) {
+         auto view = e.initView();
+         view.setKind(wire::ViewKind::JOIN);
+         view.setTtl(17);
+       }},
   };
 }
 
@@ -135,6 +158,34 @@ std::vector<Refused> refused_sizes() {
       {"records has 65", ErrorCode::kCorrupt, [](auto e) { e.initWelcome().initRecords(65); }},
       {"records has 33", ErrorCode::kCorrupt, [](auto e) { e.initHeartbeat().initRecords(33); }},
       {"received has 65", ErrorCode::kCorrupt, [](auto e) { e.initCredit().initReceived(65); }},
+      {"buckets has 0 elements, not 64", ErrorCode::kCorrupt, [](auto e) { e.initDigest(); }},
+      {"buckets has 63 elements, not 64", ErrorCode::kCorrupt,
+       [](auto e) { e.initDigest().initBuckets(63); }},
+      {"buckets has 65 elements, not 64", ErrorCode::kCorrupt,
+       [](auto e) { e.initDigest().initBuckets(65); }},
+      {"buckets has 65", ErrorCode::kCorrupt, [](auto e) { e.initSync().initBuckets(65); }},
+      {"entries has 513", ErrorCode::kCorrupt, [](auto e) { e.initSync().initEntries(513); }},
+      {"wanted has 65", ErrorCode::kCorrupt, [](auto e) { e.initSync().initWanted(65); }},
+      {"SYNC: records has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initSync().initNews().initRecords(65); }},
+      {"PING: records has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initPing().initNews().initRecords(65); }},
+      {"PONG: accusations has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initPong().initNews().initAccusations(65); }},
+      {"PING_REQUEST: records has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initPingRequest().initNews().initRecords(65); }},
+      {"NACK: accusations has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initNack().initNews().initAccusations(65); }},
+      {"GOSSIP: records has 65", ErrorCode::kCorrupt,
+       [](auto e) { e.initGossip().initNews().initRecords(65); }},
+      {"VIEW: records has 33", ErrorCode::kCorrupt,
+       [](auto e) {
+         auto view = e.initView();
+         view.setKind(wire::ViewKind::SHUFFLE);
+         view.initRecords(33);
+       }},
+      {"record.name has 129", ErrorCode::kCorrupt,
+       [](auto e) { e.initPing().initNews().initRecords(3)[2].setName(long_text(kNameBytesMax)); }},
       {"detail has 1025", ErrorCode::kCorrupt,
        [](auto e) { e.initReject().setDetail(long_text(kRejectDetailBytesMax)); }},
   };
@@ -163,6 +214,11 @@ std::vector<Refused> refused_enums() {
        [](auto e) { e.initChunk().setStream(wire::Stream(3)); }},
       {"stream has the unknown value 3", ErrorCode::kIncompatible,
        [](auto e) { e.initCredit().setStream(wire::Stream(3)); }},
+      {"entry.state has the unknown value 4", ErrorCode::kIncompatible,
+       [](auto e) { e.initSync().initEntries(1)[0].setState(wire::MemberState(4)); }},
+      {"kind has the unknown value 0", ErrorCode::kIncompatible, [](auto e) { e.initView(); }},
+      {"kind has the unknown value 10", ErrorCode::kIncompatible,
+       [](auto e) { e.initView().setKind(wire::ViewKind(10)); }},
       {"item has the unknown value 4", ErrorCode::kIncompatible,
        [](auto e) { e.initStateRequest().setItem(wire::StateItem(4)); }},
       {"item has the unknown value 4", ErrorCode::kIncompatible,
@@ -241,6 +297,11 @@ TEST(EncodeDeathTest, NamesTheFieldThatBreaksALimit) {
   heartbeat.record.name = long_text(kNameBytesMax);
   EXPECT_DEATH(encode(heartbeat), "record.name has 129");
   EXPECT_DEATH(encode(Propose{}), "payload_bytes is 0");
+  EXPECT_DEATH(encode(Digest{}), "buckets has 0");
+  EXPECT_DEATH(encode(View{}), "kind has the unknown value 0");
+  EXPECT_DEATH(encode(Sync{{64}, {}, {}, {}}), "bucket is 64");
+  EXPECT_DEATH(encode(Gossip{{{}, {Accusation{}}, 0}}), "accusation.subject is zero");
+  EXPECT_DEATH(encode(Ping{1, {std::vector<MemberRecord>(65), {}, 0}}), "records has 65");
   // Asking again with nothing but the id left is legal.
   Propose asking;
   asking.attempt = 3;

@@ -18,7 +18,9 @@ TEST(MessageNames, AreOnePerKindAndAsDocumented) {
 
 TEST(MessagePlanes, HandshakeIsOnBothMembershipOnControlExchangeOnBulk) {
   const std::set<std::string> both = {"HELLO", "CHALLENGE", "WELCOME", "REJECT"};
-  const std::set<std::string> control = {"HEARTBEAT", "LEAVE", "FINAL"};
+  const std::set<std::string> control = {"HEARTBEAT", "LEAVE",        "FINAL", "PING",
+                                         "PONG",      "PING_REQUEST", "NACK",  "GOSSIP",
+                                         "DIGEST",    "SYNC",         "VIEW"};
   for (const Message& message : sample_messages()) {
     const PlaneRule rule = planes_of(message);
     const std::string name = name_of(message);
@@ -53,7 +55,10 @@ std::vector<std::pair<const char*, void (*)(MemberRecord&)>> changes() {
           {"shard_count", [](MemberRecord& r) { ++r.shard_count; }},
           {"transport_key", [](MemberRecord& r) { r.transport_key[5] ^= 1; }},
           {"key_epoch", [](MemberRecord& r) { ++r.key_epoch; }},
-          {"version_text", [](MemberRecord& r) { r.version_text += "x"; }}};
+          {"version_text", [](MemberRecord& r) { r.version_text += "x"; }},
+          {"boot_nonce", [](MemberRecord& r) { ++r.boot_nonce; }},
+          {"left", [](MemberRecord& r) { r.left = !r.left; }},
+          {"shares_data", [](MemberRecord& r) { r.shares_data = !r.shares_data; }}};
 }
 
 TEST(SigningHash, ChangesWithEveryFieldButStateAndSignature) {
@@ -89,6 +94,27 @@ TEST(SigningHash, IsTheSameForEveryBitPatternOfNaN) {
   const Hash256 before = signing_hash(record);
   record.loss = std::bit_cast<double>(0xFFF8000000000123ULL);
   EXPECT_EQ(signing_hash(record), before);
+}
+
+Accusation sample_accusation() {
+  return std::get<Gossip>(sample_messages()[20]).news.accusations[0];
+}
+
+TEST(AccusationHash, CoversWhoAccusesWhomOfWhichLife) {
+  const Hash256 before = accusation_hash(sample_accusation());
+  const std::vector<std::pair<const char*, void (*)(Accusation&)>> changes = {
+      {"subject", [](Accusation& a) { a.subject.bytes[31] ^= 1; }},
+      {"incarnation", [](Accusation& a) { ++a.incarnation; }},
+      {"accuser", [](Accusation& a) { a.accuser.bytes[0] ^= 1; }},
+      {"subject and accuser", [](Accusation& a) { std::swap(a.subject, a.accuser); }}};
+  for (const auto& [what, change] : changes) {
+    Accusation accusation = sample_accusation();
+    change(accusation);
+    EXPECT_NE(accusation_hash(accusation), before) << what;
+  }
+  Accusation signed_otherwise = sample_accusation();
+  signed_otherwise.signature[0] ^= 1;
+  EXPECT_EQ(accusation_hash(signed_otherwise), before);
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ TEST_P(EveryMessage, WithDefaultsSurvives) {
         if constexpr (std::is_same_v<Body, Propose> || std::is_same_v<Body, ResultMessage>)
           body.payload_bytes = 1;
         if constexpr (requires { body.chunk_bytes; }) body.chunk_bytes = 1;
+        if constexpr (std::is_same_v<Body, Digest>) body.buckets.resize(kDigestBuckets);
+        if constexpr (std::is_same_v<Body, View>) body.kind = ViewKind::kJoin;
       },
       message);
   const auto decoded = decode(encode(message));

@@ -1,0 +1,88 @@
+// Version N with N-1, as bytes: what an earlier version sent is read, what a later one may send is
+// read or ignored.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "schema/codec.h"
+#include "tests/schema/grown_bytes.h"
+#include "tests/schema/samples.h"
+#include "tests/schema/wire_bytes.h"
+
+namespace kith::schema {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> corpus(std::size_t kind, const char* name) {
+  std::ifstream in(fs::path(KITH_SOURCE_DIR) / "tests/fuzz/corpus" / kind_name(kind) / name,
+                   std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Before boot_nonce, left, shares_data and echo_hold.
+void forget_later_fields(MemberRecord& record) {
+  record.boot_nonce = 0;
+  record.left = record.shares_data = false;
+}
+Message without_later_fields(Message message) {
+  std::visit(
+      [](auto& body) {
+        if constexpr (requires { body.record; }) forget_later_fields(body.record);
+        if constexpr (requires { body.records; })
+          for (MemberRecord& record : body.records) forget_later_fields(record);
+        if constexpr (requires { body.echo_hold; }) body.echo_hold = 0;
+      },
+      message);
+  return message;
+}
+
+TEST(EarlierVersion, IsReadWithZerosInTheFieldsThatItLacked) {
+  for (const std::size_t kind : {0, 2, 4, 5}) {  // HELLO, WELCOME, HEARTBEAT, LEAVE
+    const auto decoded = decode(corpus(kind, "earlier-1"));
+    ASSERT_TRUE(decoded) << kind_name(kind) << ": " << decoded.error().message;
+    EXPECT_TRUE(*decoded == without_later_fields(sample_messages()[kind])) << kind_name(kind);
+  }
+}
+
+TEST(LaterVersion, WithMoreFieldsInEveryStructIsReadAsBefore) {
+  for (const Message& message : sample_messages()) {
+    const auto bytes = grown(encode(message));
+    ASSERT_GT(bytes.size(), encode(message).size() + 24);
+    const auto decoded = decode(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_TRUE(*decoded == message) << name_of(message);
+  }
+}
+
+// kIncompatible is what receivers count and pass over; anything else would be held against the
+// peer.
+TEST(LaterVersion, WithAMessageThatThisOneLacksIsIncompatibleAndNotCorrupt) {
+  for (const Message& message : sample_messages()) {
+    for (const std::uint16_t number :
+         {std::uint16_t{kMessageKinds}, std::uint16_t{1000}, std::uint16_t{65535}}) {
+      auto bytes = grown(encode(message));
+      std::memcpy(bytes.data() + 16, &number, sizeof number);  // the union's discriminant
+      const auto decoded = decode(bytes);
+      ASSERT_FALSE(decoded);
+      EXPECT_EQ(decoded.error().code, ErrorCode::kIncompatible) << decoded.error().message;
+      EXPECT_NE(decoded.error().message.find(std::to_string(number)), std::string::npos)
+          << decoded.error().message;
+    }
+  }
+}
+
+TEST(LaterVersion, WithAStateThatThisOneLacksIsIncompatibleAndNotCorrupt) {
+  const auto decoded = decode(build([](wire::Envelope::Builder e) {
+    e.initGossip().initNews().initRecords(2)[1].setState(wire::MemberState(4));
+  }));
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().code, ErrorCode::kIncompatible) << decoded.error().message;
+}
+
+}  // namespace
+}  // namespace kith::schema
