@@ -36,12 +36,14 @@ struct Bid {
   }
 };
 
-// Settles the bids for all slots, highest first. Who is full drops out, so each slot's best bid is looked up again only
-// when its member was full by then.
+// Settles the bids for all slots, highest first. Who is full drops out, so each slot's best bid is
+// looked up again only when its member was full by then.
 class Auction {
  public:
   Auction(std::span<const NodeId> sharers, std::uint64_t seed, std::size_t samples)
-      : samples_(samples), slots_(slot_count(samples)), bound_(share_bound(samples, sharers.size())) {
+      : samples_(samples),
+        slots_(slot_count(samples)),
+        bound_(share_bound(samples, sharers.size())) {
     for (const NodeId& id : sharers) keys_.push_back(key_of(id, seed));
     load_.resize(keys_.size());
   }
@@ -102,14 +104,15 @@ std::size_t share_bound(std::size_t samples, std::size_t members) {
   return fair_and_slack + largest_slot - 1;
 }
 
-std::vector<std::uint32_t> assign_slots(std::span<const NodeId> sharers, std::uint64_t seed, std::size_t samples) {
+std::vector<std::uint32_t> assign_slots(std::span<const NodeId> sharers, std::uint64_t seed,
+                                        std::size_t samples) {
   KITH_CHECK(!sharers.empty(), "data is shared among at least one member");
   if (sharers.size() == 1) return std::vector<std::uint32_t>(slot_count(samples), 0);
   return Auction(sharers, seed, samples).run();
 }
 
-std::vector<std::uint8_t> share_of(const NodeId& self, std::span<const NodeId> sharers, std::uint64_t seed,
-                                   std::size_t samples) {
+std::vector<std::uint8_t> share_of(const NodeId& self, std::span<const NodeId> sharers,
+                                   std::uint64_t seed, std::size_t samples) {
   const auto place = std::lower_bound(sharers.begin(), sharers.end(), self);
   KITH_CHECK(place != sharers.end() && *place == self, "a node is one of those it shares with");
   if (sharers.size() == 1) return {};
@@ -125,8 +128,10 @@ bool is_sharer(const schema::MemberRecord& record, const Hash256& fingerprint) {
   using schema::MemberState;
   using schema::RunState;
   const bool lives = record.state == MemberState::kAlive || record.state == MemberState::kSuspect;
-  const bool trains = record.run_state != RunState::kJoining && record.run_state != RunState::kLeaving;
-  return record.shares_data && record.data_fingerprint == fingerprint && lives && trains && !record.left;
+  const bool trains =
+      record.run_state != RunState::kJoining && record.run_state != RunState::kLeaving;
+  return record.shares_data && record.data_fingerprint == fingerprint && lives && trains &&
+         !record.left;
 }
 
 bool ShareWatch::look(TimePoint now, const std::vector<NodeId>& seen, bool at_once) {

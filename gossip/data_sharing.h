@@ -1,24 +1,31 @@
-// Data sharing: which samples of a training file each of its live holders trains on (data.shard = "auto").
+// Data sharing: which samples of a training file each of its live holders trains on (data.shard =
+// "auto").
 //
-// A sample belongs to the slot (sample mod slots); a slot belongs to the member that bids the highest random weight for it
-// (rendezvous hashing: Thaler, Ravishankar 1998), as long as that member's load stays within a bound a little above its fair part
-// (bounded loads: Mirrokni, Thorup, Zadimoghaddam 2018). Weights depend on (seed, id, slot) alone, bids are settled from
-// the highest down, and so whoever sees the same members computes the same shares; they are disjoint and complete.
+// A sample belongs to the slot (sample mod slots); a slot belongs to the member that bids the
+// highest random weight for it (rendezvous hashing: Thaler, Ravishankar 1998), as long as that
+// member's load stays within a bound a little above its fair part (bounded loads: Mirrokni, Thorup,
+// Zadimoghaddam 2018). Weights depend on (seed, id, slot) alone, bids are settled from the highest
+// down, and so whoever sees the same members computes the same shares; they are disjoint and
+// complete.
 //
-// What holds. While nothing changes every sample has one owner, who goes through its share in the order of one permutation
-// of the whole file per pass, the same for all sharers (compute/data.h). When a member comes or goes, about its part of the
-// samples changes hands, and between the others little (the bound: under 6 % of a share up to 16 members, 30 % at 64), and everybody goes on at the place of the
-// permutation where it was: what a dead member had behind it is behind its heirs too, what it still had before it is before
-// them. So with members of about the same speed each sample is trained about once per epoch of the cluster, through joins and
-// deaths. A node that joins a run starts at the place that the cluster's progress says.
+// What holds. While nothing changes every sample has one owner, who goes through its share in the
+// order of one permutation of the whole file per pass, the same for all sharers (compute/data.h).
+// When a member comes or goes, about its part of the samples changes hands, and between the others
+// little (the bound: under 6 % of a share up to 16 members, 30 % at 64), and everybody goes on at
+// the place of the permutation where it was: what a dead member had behind it is behind its heirs
+// too, what it still had before it is before them. So with members of about the same speed each
+// sample is trained about once per epoch of the cluster, through joins and deaths. A node that
+// joins a run starts at the place that the cluster's progress says.
 //
-// What does not hold. Views differ for as long as news takes to spread and settle: meanwhile samples have two owners, or none.
-// Shares are equal, not in proportion to speed: a node twice as fast goes around its share twice as often (weights would have
-// to be agreed on in the records; a slow one would then hold little that others never see). Places drift apart with
-// speed, so a sample that changes hands may be used twice in one epoch, or not; never more than that. A crash repeats what
-// was done since the checkpoint. The halves of a cut cluster each train on everything.
+// What does not hold. Views differ for as long as news takes to spread and settle: meanwhile
+// samples have two owners, or none. Shares are equal, not in proportion to speed: a node twice as
+// fast goes around its share twice as often (weights would have to be agreed on in the records; a
+// slow one would then hold little that others never see). Places drift apart with speed, so a
+// sample that changes hands may be used twice in one epoch, or not; never more than that. A crash
+// repeats what was done since the checkpoint. The halves of a cut cluster each train on everything.
 //
-// Pure functions and a small step machine. Cost: members * slots hashes (about 3 ns each), on a thread of its own when it is much.
+// Pure functions and a small step machine. Cost: members * slots hashes (about 3 ns each), on a
+// thread of its own when it is much.
 #pragma once
 
 #include <cstdint>
@@ -32,36 +39,40 @@
 
 namespace kith::gossip {
 
-// More slots share more evenly among many members and cost more; up to this many samples each is a slot of its own.
+// More slots share more evenly among many members and cost more; up to this many samples each is a
+// slot of its own.
 inline constexpr std::size_t kSlotsMax = 16384;
 [[nodiscard]] std::size_t slot_count(std::size_t samples);
 
-// Most samples that one of `members` may own: a fair part and 1/32 more, so that few bids fail and little moves when
-// somebody comes or goes; and room for one slot, so that all of them always fit.
+// Most samples that one of `members` may own: a fair part and 1/32 more, so that few bids fail and
+// little moves when somebody comes or goes; and room for one slot, so that all of them always fit.
 [[nodiscard]] std::size_t share_bound(std::size_t samples, std::size_t members);
 
 // The owner of each slot, as an index into `sharers` (not empty, ordered by id, distinct).
-[[nodiscard]] std::vector<std::uint32_t> assign_slots(std::span<const NodeId> sharers, std::uint64_t seed,
-                                                      std::size_t samples);
+[[nodiscard]] std::vector<std::uint32_t> assign_slots(std::span<const NodeId> sharers,
+                                                      std::uint64_t seed, std::size_t samples);
 
-// One byte per sample of the file: 1 for those of `self`. Empty = all: `self` is the only sharer, or one that got no slot (there
-// are more members than samples): better a sample used twice than a node that stands still.
-[[nodiscard]] std::vector<std::uint8_t> share_of(const NodeId& self, std::span<const NodeId> sharers, std::uint64_t seed,
-                                                 std::size_t samples);
+// One byte per sample of the file: 1 for those of `self`. Empty = all: `self` is the only sharer,
+// or one that got no slot (there are more members than samples): better a sample used twice than a
+// node that stands still.
+[[nodiscard]] std::vector<std::uint8_t> share_of(const NodeId& self,
+                                                 std::span<const NodeId> sharers,
+                                                 std::uint64_t seed, std::size_t samples);
 
-// Whether a member takes part in sharing the file: it holds it, shares, lives, and trains or is about to. A suspect keeps its share
-// (a hiccup moves nothing), and so does who finishes already; who leaves, is dead or only fetches a state has none.
+// Whether a member takes part in sharing the file: it holds it, shares, lives, and trains or is
+// about to. A suspect keeps its share (a hiccup moves nothing), and so does who finishes already;
+// who leaves, is dead or only fetches a state has none.
 [[nodiscard]] bool is_sharer(const schema::MemberRecord& record, const Hash256& fingerprint);
 
-// When to share anew: once the sharers have been the same for `settle`, and under endless coming and going after
-// kPatience * settle all the same.
+// When to share anew: once the sharers have been the same for `settle`, and under endless coming
+// and going after kPatience * settle all the same.
 class ShareWatch {
  public:
   static constexpr int kPatience = 8;
   explicit ShareWatch(Duration settle) : settle_(settle) {}
 
-  // The sharers as seen now, ordered by id, this node included. True: they differ from those taken before, and are taken now.
-  // `at_once`: nothing is being trained yet, so changing costs nothing.
+  // The sharers as seen now, ordered by id, this node included. True: they differ from those taken
+  // before, and are taken now. `at_once`: nothing is being trained yet, so changing costs nothing.
   bool look(TimePoint now, const std::vector<NodeId>& seen, bool at_once);
   [[nodiscard]] const std::vector<NodeId>& taken() const { return taken_; }
 

@@ -77,6 +77,12 @@ double median(std::deque<double> values) {
   return values[values.size() / 2];
 }
 
+DataShareSettings share_settings(const ControlParts& parts) {
+  const compute::LoadedData& data = *parts.data;
+  return {parts.identity->id(), parts.config->data.shard == "auto", data.fingerprint, data.whole_count, data.train.count,
+          parts.config->run.seed, parts.config->cluster.preset.probe_interval};
+}
+
 }  // namespace
 
 ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::ExchangeEvent&)> observe_exchange)
@@ -87,6 +93,7 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
       random_(parts_.seed),
       membership_(membership_settings(preset_), self_, parts_.clock->now()),
       progress_(parts_.length),
+      data_share_(share_settings(parts_), [this](auto mask, auto at) { parts_.trainer->share(std::move(mask), at); }, *parts_.log),
       finish_(finish_settings(parts_)),
       join_(join_settings(parts_), parts_.clock->now()),
       last_turn_(now()),
@@ -103,7 +110,7 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
   record_.http_address = parts_.http_address;
   record_.data_fingerprint = parts_.data->fingerprint;
   record_.data_samples = parts_.data->whole_count;
-  record_.shard_samples = parts_.data->train.count;
+  data_share_.describe(record_);
   record_.shard_index = parts_.data->shard_index;
   record_.shard_count = parts_.data->shard_count;
   record_.version_text = KITH_VERSION;
@@ -235,6 +242,7 @@ void ControlLoop::turn() {
   parts_.others_samples->store(progress_.samples() - std::min(progress_.samples(), stats.samples));
   parts_.others_steps->store(progress_.steps() - std::min(progress_.steps(), stats.steps));
   parts_.length_samples->store(parts_.length.steps > 0 ? 0.0 : progress_.length_samples());
+  data_share_.turn({at, state_, progress_.epoch(), adoptions_}, membership_.members(), record_);
   advance();
   report_members();
   refresh_peers();

@@ -28,6 +28,7 @@
 #include "gossip/progress.h"
 #include "node/checkpointer.h"
 #include "node/config.h"
+#include "node/data_share.h"
 #include "node/donor.h"
 #include "node/exchange_loop.h"
 #include "node/handshake.h"
@@ -183,6 +184,7 @@ class ControlLoop {
   Random random_;
   gossip::Membership membership_;
   gossip::Progress progress_;
+  DataShare data_share_;
   gossip::FinishMachine finish_;
   JoinMachine join_;
   schema::MemberRecord record_;

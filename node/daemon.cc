@@ -332,9 +332,10 @@ int run_daemon(const Config& config, LogSink& log) {
   StepListener listener;
   compute::TrainerSettings trainer_settings;
   trainer_settings.batch_size = config.train.batch_size;
-  // Alone, a run is a function of its seed; with others, no two nodes draw the same batches.
+  // Alone, a run is a function of its seed; with others, no two nodes draw the same batches: they have seeds of their own, or
+  // shares of one order.
   trainer_settings.seed = config.run.seed * 1000003 + data->shard_index;
-  if (!config.standalone) trainer_settings.seed ^= NodeIdHasher{}(identity->id());
+  if (!config.standalone && config.data.shard != "auto") trainer_settings.seed ^= NodeIdHasher{}(identity->id());
   trainer_settings.schedule = schedule;
   trainer_settings.min_step = from_seconds(config.train.min_step_ms / 1e3);
   compute::Trainer* trainer_pointer = nullptr;

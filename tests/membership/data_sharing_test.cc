@@ -36,10 +36,11 @@ std::vector<std::size_t> loads(std::size_t count, std::uint64_t seed, std::size_
 
 // Samples whose owner is another one, of those that neither joined nor left.
 struct Moved {
-  std::size_t by_change = 0;   // to the one who joined, or from the one who left
-  std::size_t otherwise = 0;   // between two who were there before and after
+  std::size_t by_change = 0;  // to the one who joined, or from the one who left
+  std::size_t otherwise = 0;  // between two who were there before and after
 };
-Moved moved(const std::vector<NodeId>& before, const std::vector<NodeId>& after, std::uint64_t seed, std::size_t samples) {
+Moved moved(const std::vector<NodeId>& before, const std::vector<NodeId>& after, std::uint64_t seed,
+            std::size_t samples) {
   const auto a = assign_slots(before, seed, samples), b = assign_slots(after, seed, samples);
   Moved result;
   for (std::size_t i = 0; i < samples; ++i) {
@@ -58,8 +59,9 @@ struct Size {
 };
 class SharesOf : public ::testing::TestWithParam<Size> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, SharesOf,
-                         ::testing::Values(Size{1, 1}, Size{2, 1}, Size{2, 2}, Size{3, 7}, Size{2, 1000}, Size{4, 8960},
-                                           Size{5, 8960}, Size{7, 16385}, Size{16, 60000}, Size{64, 20000},
+                         ::testing::Values(Size{1, 1}, Size{2, 1}, Size{2, 2}, Size{3, 7},
+                                           Size{2, 1000}, Size{4, 8960}, Size{5, 8960},
+                                           Size{7, 16385}, Size{16, 60000}, Size{64, 20000},
                                            Size{100, 20000}, Size{50, 20}, Size{3, 1000003}));
 
 TEST_P(SharesOf, AreDisjointCompleteAndWithinTheBound) {
@@ -100,28 +102,33 @@ TEST(ShareBound, IsAFairPartAndAThirtySecond) {
 }
 
 TEST(Shares, NobodyIsFarBelowTheFairPart) {
-  for (const auto& [count, samples, least] : {std::tuple{4, 8960, 0.90}, {16, 60000, 0.85}, {300, 60000, 0.5}})
+  for (const auto& [count, samples, least] :
+       {std::tuple{4, 8960, 0.90}, {16, 60000, 0.85}, {300, 60000, 0.5}})
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const auto load = loads(count, seed, samples);
       const double fair = static_cast<double>(samples) / count;
-      EXPECT_GE(static_cast<double>(*std::min_element(load.begin(), load.end())), least * fair) << count << " members";
+      EXPECT_GE(static_cast<double>(*std::min_element(load.begin(), load.end())), least * fair)
+          << count << " members";
     }
 }
 
 // A fair part changes hands with who joins or leaves; between the others next to nothing.
 TEST(Shares, MoveOnlyWithWhoJoinsOrLeaves) {
-  for (const auto& [count, samples] : {std::pair{2, 8960}, {4, 8960}, {5, 60000}, {16, 60000}, {64, 60000}}) {
+  for (const auto& [count, samples] :
+       {std::pair{2, 8960}, {4, 8960}, {5, 60000}, {16, 60000}, {64, 60000}}) {
     const auto all = members(count + 1);
     const double fair = static_cast<double>(samples) / (count + 1);
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       for (const std::size_t who : {std::size_t{0}, all.size() / 2, all.size() - 1}) {
         auto without = all;
         without.erase(without.begin() + static_cast<std::ptrdiff_t>(who));
-        const Moved join = moved(without, all, seed, samples), leave = moved(all, without, seed, samples);
+        const Moved join = moved(without, all, seed, samples),
+                    leave = moved(all, without, seed, samples);
         EXPECT_EQ(join.by_change, leave.by_change);
         EXPECT_LE(static_cast<double>(join.by_change), fair * 33 / 32 + 4);
         EXPECT_GE(static_cast<double>(join.by_change), fair * 0.75);
-        EXPECT_LE(static_cast<double>(join.otherwise), fair * (count <= 16 ? 0.06 : 0.3)) << count << " members, " << join.otherwise;
+        EXPECT_LE(static_cast<double>(join.otherwise), fair * (count <= 16 ? 0.06 : 0.3))
+            << count << " members, " << join.otherwise;
         EXPECT_EQ(join.otherwise, leave.otherwise) << "a join undoes a leave";
       }
     }
@@ -176,9 +183,9 @@ TEST(Sharers, AreTheLivingWhoShareTheSameFileAndTrainIt) {
     copy.state = state;
     EXPECT_EQ(is_sharer(copy, file), shares) << static_cast<int>(state);
   }
-  const std::map<RunState, bool> by_run = {{RunState::kWaiting, true},    {RunState::kJoining, false},
-                                           {RunState::kTraining, true},   {RunState::kFinishing, true},
-                                           {RunState::kComplete, true},   {RunState::kLeaving, false}};
+  const std::map<RunState, bool> by_run = {
+      {RunState::kWaiting, true},   {RunState::kJoining, false}, {RunState::kTraining, true},
+      {RunState::kFinishing, true}, {RunState::kComplete, true}, {RunState::kLeaving, false}};
   for (const auto& [state, shares] : by_run) {
     auto copy = r;
     copy.run_state = state;
@@ -229,7 +236,8 @@ TEST(ShareWatch, EndlessComingAndGoingDoesNotPutItOffForEver) {
   EXPECT_TRUE(watch.look(at(0), members(1), true));
   double taken_at = -1.0;
   for (int i = 0; i < 40 && taken_at < 0; ++i)
-    if (watch.look(at(1 + 0.5 * i), members(static_cast<std::size_t>(2 + i % 5)), false)) taken_at = 1 + 0.5 * i;
+    if (watch.look(at(1 + 0.5 * i), members(static_cast<std::size_t>(2 + i % 5)), false))
+      taken_at = 1 + 0.5 * i;
   EXPECT_NEAR(taken_at, 1 + ShareWatch::kPatience, 0.01);
 }
 
