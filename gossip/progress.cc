@@ -20,7 +20,8 @@ void Progress::note_data(const schema::MemberRecord& record) {
   if (record.data_samples == 0) return;
   File& file = files_[record.data_fingerprint];
   file.whole = std::max(file.whole, record.data_samples);
-  if (record.shard_count == 0)
+  // Sharers go through the whole file together, whatever the share of each is just now.
+  if (record.shard_count == 0 || record.shares_data)
     file.all = true;
   else
     file.shards[{record.shard_index, record.shard_count}] = record.shard_samples;

@@ -27,8 +27,8 @@ class Progress {
 
   [[nodiscard]] Samples samples() const { return samples_; }
   [[nodiscard]] Step steps() const { return steps_; }
-  // Samples of the cluster: per data fingerprint all of it if somebody trains on all, else the sum of its distinct shards
-  // (never more than the file); summed over fingerprints.
+  // Samples of the cluster: per data fingerprint all of it, once, if somebody trains on all or members share it out, else the
+  // sum of its distinct shards (never more than the file); summed over fingerprints. So it stays the same when shares change.
   [[nodiscard]] Samples data_samples() const;
   [[nodiscard]] double epoch() const;          // samples() / data_samples(), 0 without data
   [[nodiscard]] bool endless() const { return length_.epochs <= 0 && length_.steps == 0; }

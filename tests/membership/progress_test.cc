@@ -48,6 +48,39 @@ TEST(Progress, OverlappingShardsNeverCountMoreThanTheFile) {
   EXPECT_EQ(p.data_samples(), 100U);
 }
 
+schema::MemberRecord sharer(std::uint8_t file, Samples whole, Samples share) {
+  auto r = holder(file, whole, 0, 0, share);
+  r.shares_data = true;
+  return r;
+}
+
+TEST(Progress, AFileThatIsSharedOutCountsOnceHoweverSharesChange) {
+  Progress p({.epochs = 2});
+  p.note_data(sharer(1, 1000, 1000));  // alone at first
+  p.note(id(1), 500, 5);
+  EXPECT_EQ(p.data_samples(), 1000U);
+  for (const Samples share : {510, 490, 340, 250}) p.note_data(sharer(1, 1000, share));
+  EXPECT_EQ(p.data_samples(), 1000U);
+  EXPECT_DOUBLE_EQ(p.epoch(), 0.5);
+  p.note_data(sharer(2, 300, 300));
+  EXPECT_EQ(p.data_samples(), 1300U);
+  p.note(id(2), 2099, 5);
+  EXPECT_FALSE(p.done());
+  p.note(id(1), 501, 6);
+  EXPECT_TRUE(p.done());
+}
+
+TEST(Progress, OneShardedByHandBesideSharersAddsNothing) {
+  Progress p({});
+  p.note_data(holder(1, 1000, 1, 4, 250));
+  EXPECT_EQ(p.data_samples(), 250U);
+  auto both = sharer(1, 1000, 500);
+  both.shard_index = 1;  // contradicts itself: what it shares is the file
+  both.shard_count = 2;
+  p.note_data(both);
+  EXPECT_EQ(p.data_samples(), 1000U);
+}
+
 TEST(Progress, EpochsEndTheRunOverTheClustersData) {
   Progress p({.epochs = 3});
   p.note_data(holder(1, 1000, 1, 2, 500));
