@@ -1,0 +1,200 @@
+// Accusations: who says that whom did not answer; how a suspicion begins, shrinks and ends; what we
+// do when it is us.
+#include <algorithm>
+
+#include "gossip/swim_impl.h"
+
+namespace kith::gossip {
+
+using schema::Accusation;
+using schema::MemberState;
+
+namespace {
+
+constexpr std::size_t kPendingMax = 64;
+// About so many of all who hear an accusation go and look for themselves at once; the others do
+// when its turn comes.
+constexpr double kVerifiers = 8.0;
+
+}  // namespace
+
+bool Swim::Impl::holds(const Accusation& accusation) const {
+  const auto it = cases.find(accusation.subject);
+  return it != cases.end() &&
+         std::ranges::any_of(it->second.accusations, [&](const Accusation& held) {
+           return held.accuser == accusation.accuser;
+         });
+}
+
+void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
+  if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
+  const bool ours = accusation.subject == own.id;
+  if (ours && accusation.incarnation != own.incarnation) return;
+  const SwimMember* accuser = table.find(accusation.accuser);
+  if (accuser == nullptr || !is_living(accuser->state())) {
+    ++counters.accusations_dropped;
+    return;
+  }
+  SwimMember* subject = ours ? nullptr : table.find(accusation.subject);
+  const bool unknown =
+      !ours && (subject == nullptr || accusation.incarnation > subject->record().incarnation);
+  if (unknown) {  // verified when its subject is known
+    if (std::ranges::find(pending, accusation) == pending.end()) pending.push_back(accusation);
+    if (pending.size() > kPendingMax) {
+      pending.pop_front();
+      ++counters.accusations_dropped;
+    }
+    return;
+  }
+  if (!ours) {
+    if (accusation.incarnation < subject->record().incarnation ||
+        subject->state() == MemberState::kLeft)
+      return;
+    if (holds(accusation)) return;
+  }
+  if (!accusers.take(now, accusation.accuser)) {
+    ++counters.accusations_dropped;
+    return;
+  }
+  if (!authority.verify(accusation)) {
+    ++counters.bad_signatures;
+    return;
+  }
+  if (ours)
+    refute(now, accusation.accuser);
+  else
+    add_accusation(now, *subject, accusation);
+}
+
+void Swim::Impl::take_pending(TimePoint now, const NodeId& subject) {
+  std::vector<Accusation> found;
+  for (const Accusation& accusation : pending)
+    if (accusation.subject == subject) found.push_back(accusation);
+  std::erase_if(pending,
+                [&](const Accusation& accusation) { return accusation.subject == subject; });
+  for (const Accusation& accusation : found) take_accusation(now, accusation);
+}
+
+void Swim::Impl::add_accusation(TimePoint now, SwimMember& subject, const Accusation& accusation) {
+  SwimCase& record = cases[accusation.subject];
+  if (record.accusations.size() >= kAccusationsPerCase) {
+    if (accusation.accuser != own.id) return;
+    record.accusations.pop_back();  // ours decides whether we may convict alone
+  }
+  record.accusations.push_back(accusation);
+  changes.add({accusation.subject, accusation.accuser});
+  if (subject.state() == MemberState::kAlive) {
+    record.since = now;
+    ++counters.suspicions;
+    set_state(now, subject, MemberState::kSuspect);
+    if (accusation.accuser != own.id &&
+        random.uniform() * static_cast<double>(table.living()) < kVerifiers)
+      hurry(accusation.subject);
+  }
+  if (subject.state() == MemberState::kSuspect)
+    set_suspicion_timer(now, accusation.subject, record);
+}
+
+void Swim::Impl::set_suspicion_timer(TimePoint now, const NodeId& id, const SwimCase& record) {
+  const Duration shortest = suspicion::shortest(settings, members_and_self());
+  const Duration longest = suspicion::longest(settings, members_and_self());
+  const auto confirmations =
+      static_cast<unsigned>(record.accusations.empty() ? 0 : record.accusations.size() - 1);
+  const Duration length = suspicion::length(shortest, longest, confirmations,
+                                            suspicion::expected_confirmations(voters()));
+  timers.set(id, std::max({record.since + length, hold_until, now}));
+}
+
+// A probe of `subject` failed.
+void Swim::Impl::accuse(TimePoint now, SwimMember& subject) {
+  if (now < hold_until || leaving || !is_living(subject.state())) return;
+  const Accusation accusation{subject.record().id, subject.record().incarnation, own.id, {}};
+  if (holds(accusation)) {
+    changes.add({accusation.subject, own.id});  // it may have been lost
+    return;
+  }
+  Accusation ours = accusation;
+  authority.sign(ours);
+  add_accusation(now, subject, ours);
+}
+
+bool Swim::Impl::enough_to_convict(const SwimCase& record) const {
+  const std::size_t needed = suspicion::accusers_needed(settings, voters());
+  std::size_t accusers_now = 0;
+  bool we_accuse = false;
+  for (const Accusation& accusation : record.accusations) {
+    const SwimMember* accuser = table.find(accusation.accuser);
+    const bool ours = accusation.accuser == own.id;
+    we_accuse |= ours;
+    if (ours || (accuser != nullptr && is_living(accuser->state()))) ++accusers_now;
+  }
+  // With fewer voters than accusers needed, only what we saw ourselves will do.
+  return accusers_now >= needed && (needed >= settings.accusers_to_convict || we_accuse);
+}
+
+void Swim::Impl::end_suspicion(TimePoint now, SwimMember& member) {
+  const NodeId id = member.record().id;
+  if (now < hold_until) return timers.set(id, hold_until);
+  const auto it = cases.find(id);
+  if (it == cases.end())
+    return set_state(now, member, MemberState::kAlive);  // nobody says it any more
+  if (enough_to_convict(it->second)) {
+    ++counters.convictions;
+    it->second.retries = 0;
+    return set_state(now, member, MemberState::kDead);
+  }
+  // Not enough: look again and have others look, until it is confirmed or refuted.
+  for (const Accusation& accusation : it->second.accusations) changes.add({id, accusation.accuser});
+  hurry(id);
+  timers.set(id, now + settings.probe_interval * 2 * (1 + health));
+}
+
+void Swim::Impl::refute(TimePoint now, const NodeId& accuser) {
+  if (leaving) return;
+  if (now < refute_after) {
+    refute_pending = accuser;
+    return;
+  }
+  refute_pending.reset();
+  refute_after = now + settings.gossip_interval;
+  raise_own(own.incarnation);
+  sign_own();
+  ++counters.refutations;
+  emit(SwimEvent::Kind::kRefuted, own);
+  // Being accused says that we may be slow; one accuser says it once in a while, however often it
+  // repeats itself.
+  if (blamed.take(now, accuser)) change_health(+1);
+}
+
+void Swim::Impl::tell_accusations(TimePoint now, const NodeId& to, const NodeId& subject) {
+  if (to == answering || !reachable(to)) return;
+  if (!told_accusations.take(now, to)) return;
+  send(to, schema::Gossip{compose(to, settings.news_bytes_max / 4, subject)});
+}
+
+// What we saw, or did not see, before the pause was our own doing: our accusations are withdrawn,
+// everybody who is suspect is looked at again, and for one whole suspicion nobody is accused or
+// convicted.
+void Swim::Impl::on_own_pause(TimePoint now) {
+  hold_until = now + suspicion::longest(settings, members_and_self());
+  probes.clear();
+  relays.clear();
+  std::vector<NodeId> cleared;
+  for (auto& [id, record] : cases) {
+    SwimMember* member = table.find(id);
+    if (member == nullptr || member->state() != MemberState::kSuspect) continue;
+    std::erase_if(record.accusations,
+                  [&](const Accusation& accusation) { return accusation.accuser == own.id; });
+    hurry(id);
+    if (record.accusations.empty())
+      cleared.push_back(id);
+    else
+      timers.set(id, std::max(timers.get(id).value_or(hold_until), hold_until));
+  }
+  for (const NodeId& id : cleared) {
+    cases.erase(id);
+    set_state(now, *table.find(id), MemberState::kAlive);
+  }
+}
+
+}  // namespace kith::gossip

@@ -1,0 +1,231 @@
+// The inside of Swim: its state in one place, its verbs split by concern over the swim_*.cc files.
+// Nobody but those includes this. swim.h has the rules, README.md the states.
+//
+//   swim.cc             calls and messages in, timers, who can be reached
+//   swim_records.cc     records: strangers, newer ones, what is said of ourselves
+//   swim_accusations.cc accusations, suspicion, conviction, refutation, our own pauses
+//   swim_probe.cc       PING, helpers, NACK, local health
+//   swim_news.cc        what rides on a message
+//   swim_sync.cc        digests and their repair
+//
+// Thread: one owner, as for Swim. Every container is bounded; the bound stands beside it.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gossip/swim.h"
+#include "gossip/swim_limits.h"
+#include "gossip/swim_queues.h"
+#include "gossip/swim_suspicion.h"
+#include "gossip/swim_table.h"
+
+namespace kith::gossip {
+
+// How a record came: from its owner over the owner's link; as news; or in bulk (WELCOME, SYNC),
+// where what is new to us is old to most others and need not be told on with haste.
+enum class Source { kOwner, kNews, kBulk };
+
+// What is held against one member in its present incarnation.
+struct SwimCase {
+  std::vector<schema::Accusation> accusations;  // one per accuser, <= kAccusationsPerCase
+  TimePoint since;                              // when the suspicion began here
+  unsigned retries = 0;                         // dead: how often it has been asked again
+};
+inline constexpr std::size_t kAccusationsPerCase = 8;
+
+// A set of ids out of which one is drawn, or all in rounds of random order.
+class DrawList {
+ public:
+  bool add(const NodeId& id);
+  bool remove(const NodeId& id);
+  [[nodiscard]] bool contains(const NodeId& id) const { return places_.contains(id); }
+  [[nodiscard]] std::size_t size() const { return ids_.size(); }
+  [[nodiscard]] const std::vector<NodeId>& ids() const { return ids_; }
+  // Must not be empty.
+  const NodeId& draw(Random& random) const { return ids_[random.below(ids_.size())]; }
+  const NodeId& next_in_round(Random& random);
+
+ private:
+  void swap_places(std::size_t a, std::size_t b);
+  std::vector<NodeId> ids_;
+  std::unordered_map<NodeId, std::size_t, NodeIdHasher> places_;
+  std::size_t round_ = 0;
+};
+
+struct SwimProbe {
+  enum class Phase {
+    kDirect,
+    kHelpers,
+    kFailed
+  } phase = Phase::kDirect;  // kFailed: kept for a late answer's round-trip time
+  NodeId target;
+  TimePoint sent;
+  TimePoint next;     // end of the phase
+  TimePoint verdict;  // end of the probe
+  std::vector<NodeId> helpers;
+  std::vector<NodeId> nacks;
+};
+
+// A PING that we sent for somebody else.
+struct SwimRelay {
+  NodeId requester;
+  std::uint64_t sequence = 0;  // the requester's
+  NodeId subject;
+  TimePoint next;
+  bool nacked = false;  // the answer may still come, later
+};
+
+struct Swim::Impl {
+  Impl(SwimSettings settings_in, schema::MemberRecord own_in, RecordAuthority& authority_in,
+       Random random_in, TimePoint now);
+
+  // ---- swim.cc
+  void tick(TimePoint now);
+  [[nodiscard]] TimePoint next_deadline() const;
+  void on_message(TimePoint now, const NodeId& from, const schema::Message& message);
+  void on_link(TimePoint now, const NodeId& id, bool up);
+  void set_neighbours(std::optional<std::vector<NodeId>> ids);
+  void leave(TimePoint now);
+  void on_member_timer(TimePoint now, const NodeId& id);
+  void forget(SwimMember& member);
+  void gossip_tick(TimePoint now);
+  [[nodiscard]] bool reachable(const NodeId& id) const;
+  // Up to `count` different members that we reach (neighbours only, if set), without `except`.
+  // Suspects only if asked for.
+  std::vector<NodeId> draw_members(std::size_t count, const NodeId& except, bool suspects_too);
+  const NodeId* draw_one();
+  void send(const NodeId& to, schema::Message message);
+  void note_progress(const NodeId& from, Samples value);
+  [[nodiscard]] std::size_t members_and_self() const { return table.living() + 1; }
+  [[nodiscard]] bool quiet() const { return usurped; }
+
+  // ---- swim_records.cc
+  // False: the signature is wrong.
+  bool take_record(TimePoint now, const NodeId& from, const schema::MemberRecord& record,
+                   Source source);
+  bool take_stranger(TimePoint now, const schema::MemberRecord& record, Source source);
+  bool take_newer(TimePoint now, SwimMember& member, const schema::MemberRecord& record,
+                  Source source);
+  void take_older_of_owner(TimePoint now, SwimMember& member, const schema::MemberRecord& record);
+  void take_older_told(TimePoint now, const NodeId& from, SwimMember& member,
+                       const schema::MemberRecord& record);
+  bool take_own(TimePoint now, const schema::MemberRecord& record);
+  bool check(const schema::MemberRecord& record);
+  // The one place where a member's record or state changes: table, timers, events, rumours.
+  void store(TimePoint now, SwimMember& member, schema::MemberRecord record,
+             schema::MemberState state, Source source);
+  void set_state(TimePoint now, SwimMember& member, schema::MemberState state);
+  void sign_own();
+  void raise_own(Incarnation above);
+  void emit(SwimEvent::Kind kind, const schema::MemberRecord& record);
+
+  // ---- swim_accusations.cc
+  void take_accusation(TimePoint now, const schema::Accusation& accusation);
+  void take_pending(TimePoint now, const NodeId& subject);
+  [[nodiscard]] bool holds(const schema::Accusation& accusation) const;
+  void add_accusation(TimePoint now, SwimMember& subject, const schema::Accusation& accusation);
+  void accuse(TimePoint now, SwimMember& subject);
+  void end_suspicion(TimePoint now, SwimMember& member);
+  void set_suspicion_timer(TimePoint now, const NodeId& id, const SwimCase& record);
+  [[nodiscard]] bool enough_to_convict(const SwimCase& record) const;
+  [[nodiscard]] std::size_t voters() const { return 1 + table.count(schema::MemberState::kAlive); }
+  void refute(TimePoint now, const NodeId& accuser);
+  // Tells `to` what is held against `subject` (which may be `to`), not too often.
+  void tell_accusations(TimePoint now, const NodeId& to, const NodeId& subject);
+  void on_own_pause(TimePoint now);
+
+  // ---- swim_probe.cc
+  void probe_tick(TimePoint now);
+  void hurry(const NodeId& id);  // probe it soon
+  SwimMember* next_target();
+  void start_probe(TimePoint now, SwimMember& member);
+  void ask_helpers(TimePoint now, std::uint64_t sequence, SwimProbe& probe);
+  void fail_probe(TimePoint now, SwimProbe& probe);
+  void probe_timers(TimePoint now);
+  void relay_timers(TimePoint now);
+  void on_ping(TimePoint now, const NodeId& from, const schema::Ping& ping);
+  void on_pong(TimePoint now, const NodeId& from, const schema::Pong& pong);
+  void on_ping_request(TimePoint now, const NodeId& from, const schema::PingRequest& request);
+  void on_nack(const NodeId& from, const schema::Nack& nack);
+  void forward_pong(const NodeId& from, const schema::Pong& pong);
+  void send_ping(const NodeId& to, std::uint64_t sequence, const NodeId& about);
+  void change_health(int by);
+  [[nodiscard]] bool is_probed(const NodeId& id) const;
+
+  // ---- swim_news.cc
+  // `about`: whose accusations come first, beside those against `to`.
+  schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId());
+  void take_news(TimePoint now, const NodeId& from, const schema::News& news, bool bulk);
+
+  // ---- swim_sync.cc
+  void sync_tick(TimePoint now);
+  void on_digest(TimePoint now, const NodeId& from, const schema::Digest& digest);
+  void on_sync(TimePoint now, const NodeId& from, const schema::Sync& sync);
+  void answer_entries(const NodeId& from, const schema::Sync& sync);
+  void answer_wanted(const NodeId& from, const std::vector<NodeId>& wanted);
+
+  // ---- constant
+  const SwimSettings settings;
+  RecordAuthority& authority;
+
+  // ---- ourselves
+  Random random;
+  schema::MemberRecord own;
+  Samples progress = 0;
+  bool leaving = false;
+  bool usurped = false;
+  unsigned health = 0;
+  TimePoint hold_until;                  // nobody is accused or convicted before it
+  TimePoint refute_after;                // two refutations keep a distance
+  std::optional<NodeId> refute_pending;  // accused too soon after the last one, by whom
+
+  // ---- the others
+  SwimTable table;                         // <= members_max
+  std::map<NodeId, SwimCase> cases;        // of members: suspect or dead
+  std::deque<schema::Accusation> pending;  // of unknown subjects or incarnations, <= 64
+  MemberTimers timers;                     // of members: end of suspicion, retry, forgetting
+  std::map<NodeId, Incarnation>
+      forgotten;  // so that hearsay of their death does not bring them back, <= 4096
+  std::deque<NodeId> forgotten_order;
+  std::set<NodeId> behind;  // showed us an older record of themselves than we hold, <= 64
+  DrawList links;           // the owner's
+  bool links_known = false;
+  std::optional<DrawList> neighbours;
+
+  // ---- probes
+  std::map<std::uint64_t, SwimProbe> probes;  // <= 64
+  std::map<std::uint64_t, SwimRelay> relays;  // <= 256
+  std::deque<NodeId> hurried;                 // <= 256
+  std::uint64_t next_sequence = 1;
+  NodeId answering;  // its PONG will say what we would otherwise send
+
+  // ---- telling
+  RumourQueue changes{1024};  // states, incarnations, accusations
+  RumourQueue figures{256};   // newer figures
+  NodeId rotation;
+  RateLimiter accusers;
+  RateLimiter requesters;
+  RateLimiter told_accusations;
+  RateLimiter synced;
+  RateLimiter blamed;  // whose accusation of us raised our health
+
+  // ---- times
+  TimePoint next_probe;
+  TimePoint next_gossip;
+  TimePoint next_sync;
+
+  // ---- outputs
+  std::vector<SwimOutgoing> outgoing;
+  std::vector<SwimEvent> events;
+  std::map<NodeId, Samples> told;  // <= 256
+  SwimCounters counters;
+};
+
+}  // namespace kith::gossip

@@ -1,0 +1,211 @@
+// Records: what their owners say, what others relay, and what is said of ourselves.
+#include <algorithm>
+
+#include "gossip/swim_impl.h"
+
+namespace kith::gossip {
+
+using schema::MemberRecord;
+using schema::MemberState;
+
+namespace {
+
+constexpr std::size_t kBehindMax = 64;
+
+bool is_gone(MemberState state) { return !is_living(state); }
+
+SwimEvent::Kind kind_of_change(MemberState from, MemberState to) {
+  if (from == to) return SwimEvent::Kind::kRecord;
+  switch (to) {
+    case MemberState::kSuspect:
+      return SwimEvent::Kind::kSuspect;
+    case MemberState::kDead:
+      return SwimEvent::Kind::kDead;
+    case MemberState::kLeft:
+      return SwimEvent::Kind::kLeft;
+    case MemberState::kAlive:
+      break;
+  }
+  return is_gone(from) ? SwimEvent::Kind::kReturned : SwimEvent::Kind::kAlive;
+}
+
+// Differences that others act upon at once, unlike figures.
+bool matters(const MemberRecord& a, const MemberRecord& b) {
+  return a.incarnation != b.incarnation || a.boot_nonce != b.boot_nonce || a.left != b.left ||
+         a.run_state != b.run_state || a.converged != b.converged ||
+         a.control_address != b.control_address || a.bulk_address != b.bulk_address ||
+         a.shares_data != b.shares_data;
+}
+
+}  // namespace
+
+bool Swim::Impl::check(const MemberRecord& record) {
+  if (authority.verify(record)) return true;
+  ++counters.bad_signatures;
+  return false;
+}
+
+void Swim::Impl::emit(SwimEvent::Kind kind, const MemberRecord& record) {
+  events.push_back({kind, record.id, record.name, record.control_address});
+}
+
+bool Swim::Impl::take_record(TimePoint now, const NodeId& from, const MemberRecord& record,
+                             Source source) {
+  if (record.id == own.id) return take_own(now, record);
+  SwimMember* member = table.find(record.id);
+  if (member == nullptr) return take_stranger(now, record, source);
+  if (compare_records(record, member->record()) > 0)
+    return take_newer(now, *member, record, source);
+  if (source == Source::kOwner)
+    take_older_of_owner(now, *member, record);
+  else
+    take_older_told(now, from, *member, record);
+  return true;
+}
+
+bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source source) {
+  const bool hinted = source != Source::kOwner && is_gone(record.state) && !record.left;
+  if (hinted) {
+    const auto it = forgotten.find(record.id);
+    if (it != forgotten.end() && record.incarnation <= it->second) return true;
+  }
+  if (table.full()) return true;
+  if (!check(record)) return false;
+  MemberRecord kept = record;
+  kept.state = record.left ? MemberState::kLeft : hinted ? record.state : MemberState::kAlive;
+  SwimMember& member = table.add(now, authority.keep(kept));
+  member.hinted = hinted;
+  emit(SwimEvent::Kind::kJoined, kept);
+  if (is_gone(kept.state))
+    timers.set(kept.id, now + std::min(settings.dead_retry, settings.forget_after));
+  if (source == Source::kBulk) {
+    ++counters.records_repaired;
+    figures.add({kept.id, {}});
+  } else if (!hinted) {
+    changes.add({kept.id, {}});
+  }
+  take_pending(now, kept.id);
+  return true;
+}
+
+bool Swim::Impl::take_newer(TimePoint now, SwimMember& member, const MemberRecord& record,
+                            Source source) {
+  const MemberRecord& held = member.record();
+  // Left is left, for this life.
+  if (held.left && !record.left && life_of(record) == life_of(held)) return true;
+  if (!check(record)) return false;
+  const bool risen = record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce;
+  const bool still_gone = is_gone(held.state) && is_gone(record.state) && source != Source::kOwner;
+  MemberState state = held.state;
+  if (record.left) {
+    state = MemberState::kLeft;
+    member.hinted = false;
+  } else if (risen) {
+    // Whom we hold for dead and others do too is not raised by a newer record; we have not
+    // convicted this incarnation.
+    member.hinted = still_gone;
+    if (!still_gone) state = MemberState::kAlive;
+  } else if (member.hinted && source == Source::kOwner) {
+    member.hinted = false;
+    state = MemberState::kAlive;
+  }
+  if (risen || record.left) cases.erase(record.id);
+  if (risen && source == Source::kBulk) ++counters.records_repaired;
+  store(now, member, record, state, source);
+  if (risen) take_pending(now, record.id);
+  if (source == Source::kOwner && !risen) take_older_of_owner(now, member, record);
+  return true;
+}
+
+// The owner shows a record that is not newer than what we hold: it lives, but may not know what is
+// held against it, or that another process runs with its key.
+void Swim::Impl::take_older_of_owner(TimePoint now, SwimMember& member,
+                                     const MemberRecord& record) {
+  const MemberRecord& held = member.record();
+  if (record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce) {
+    if (behind.size() < kBehindMax) behind.insert(record.id);
+    tell_accusations(now, record.id, record.id);
+    return;
+  }
+  if (held.left) return;
+  if (member.hinted) {
+    member.hinted = false;
+    set_state(now, member, MemberState::kAlive);
+  } else if (held.state != MemberState::kAlive) {
+    tell_accusations(now, record.id, record.id);
+  }
+}
+
+// Somebody tells of a member what we know already. If it takes for alive whom we convicted, it
+// hears why.
+void Swim::Impl::take_older_told(TimePoint now, const NodeId& from, SwimMember& member,
+                                 const MemberRecord& record) {
+  const MemberRecord& held = member.record();
+  if (record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce) return;
+  if (!is_gone(held.state) || !is_living(record.state) || held.left) return;
+  if (member.hinted) {
+    member.hinted = false;
+    set_state(now, member, MemberState::kAlive);
+    hurry(record.id);
+  } else {
+    tell_accusations(now, from, record.id);
+  }
+}
+
+bool Swim::Impl::take_own(TimePoint, const MemberRecord& record) {
+  const auto theirs = life_of(record);
+  const auto ours = life_of(own);
+  if (theirs > ours) {
+    if (!check(record)) return false;
+    if (!usurped) emit(SwimEvent::Kind::kUsurped, record);
+    usurped = true;
+    return true;
+  }
+  // An earlier start of ours says nothing; a copy of this one, or a later word of our own, is risen
+  // above.
+  if (theirs.first < ours.first) return true;
+  const bool higher = record.incarnation > own.incarnation ||
+                      (theirs != ours && record.incarnation == own.incarnation);
+  const bool later =
+      theirs == ours && record.incarnation == own.incarnation && record.version > own.version;
+  if (!higher && !later) return true;
+  if (!check(record)) return false;
+  if (later) own.version = record.version;
+  if (higher) raise_own(record.incarnation);
+  sign_own();
+  return true;
+}
+
+// Above `above` within our boot; the last refutation of a boot is never left.
+void Swim::Impl::raise_own(Incarnation above) {
+  if (refutations_of(above) < 0xFFFFFFFFULL) own.incarnation = above + 1;
+}
+
+void Swim::Impl::sign_own() {
+  ++own.version;
+  own.state = own.left ? MemberState::kLeft : MemberState::kAlive;
+  authority.sign(own);
+  table.set_self(own.incarnation);
+}
+
+void Swim::Impl::set_state(TimePoint now, SwimMember& member, MemberState state) {
+  store(now, member, member.record(), state, Source::kNews);
+}
+
+void Swim::Impl::store(TimePoint now, SwimMember& member, MemberRecord record, MemberState state,
+                       Source source) {
+  const NodeId id = record.id;
+  const MemberState before = member.state();
+  record.state = state;
+  const bool newer = compare_records(record, member.record()) > 0;
+  const bool urgent = source != Source::kBulk && matters(record, member.record());
+  emit(kind_of_change(before, state), record);
+  table.replace(now, member, authority.keep(std::move(record)));
+  // A state that we concluded is for others to conclude: what they need for it are the accusations.
+  if (newer) (urgent ? changes : figures).add({id, {}});
+  if (is_gone(state) && (before != state || !timers.get(id)))
+    timers.set(id, now + std::min(settings.dead_retry, settings.forget_after));
+  if (state == MemberState::kAlive) timers.clear(id);
+}
+
+}  // namespace kith::gossip

@@ -1,0 +1,150 @@
+// Anti-entropy: digests find what rumours missed. DIGEST -> SYNC (all we hold in the buckets that
+// differ) -> SYNC (what is newer here, what is wanted) -> GOSSIP (what was wanted). Each message is
+// bounded, each member is answered only so often; what does not fit comes with the next digest.
+#include <algorithm>
+#include <bitset>
+
+#include "gossip/swim_impl.h"
+
+namespace kith::gossip {
+
+using schema::DigestEntry;
+using schema::MemberRecord;
+using schema::Sync;
+
+namespace {
+
+constexpr std::size_t kRepairBytes =
+    24U << 10;  // of records in one answer; with 512 entries still below 64 KiB
+using BucketSet = std::bitset<schema::kDigestBuckets>;
+
+DigestEntry entry_of(const MemberRecord& record) {
+  return {record.id, record.incarnation, record.version, record.state};
+}
+
+std::vector<DigestEntry> entries_of(const SwimTable& table, const MemberRecord& own,
+                                    std::size_t bucket) {
+  std::vector<DigestEntry> out;
+  if (bucket_of(own.id) == bucket) out.push_back(entry_of(own));
+  const auto end = table.bucket_begin(bucket + 1);
+  for (auto it = table.bucket_begin(bucket); it != end && out.size() <= schema::kSyncEntriesMax;
+       ++it)
+    out.push_back(entry_of(it->second.record()));
+  return out;
+}
+
+// Records and accusations of an answer, bounded.
+class Repair {
+ public:
+  explicit Repair(schema::News& news) : news_(news) {}
+  void add(const SwimMember& member, const std::map<NodeId, SwimCase>& cases) {
+    constexpr std::size_t kRecordBytes = 560;
+    if (news_.records.size() >= std::min(schema::kNewsRecordsMax, kRepairBytes / kRecordBytes))
+      return;
+    news_.records.push_back(member.record());
+    const auto it = cases.find(member.record().id);
+    if (it == cases.end()) return;
+    for (const schema::Accusation& accusation : it->second.accusations)
+      if (news_.accusations.size() < schema::kNewsAccusationsMax)
+        news_.accusations.push_back(accusation);
+  }
+
+ private:
+  schema::News& news_;
+};
+
+enum class Difference { kNone, kNewerHere, kNewerThere };
+
+Difference compare(const MemberRecord& here, const DigestEntry* there) {
+  if (there == nullptr)
+    return is_living(here.state) || here.left ? Difference::kNewerHere : Difference::kNone;
+  if (here.incarnation != there->incarnation)
+    return here.incarnation > there->incarnation ? Difference::kNewerHere : Difference::kNewerThere;
+  if (is_living(here.state) == is_living(there->state)) return Difference::kNone;
+  return is_living(here.state) ? Difference::kNewerThere : Difference::kNewerHere;
+}
+
+}  // namespace
+
+void Swim::Impl::sync_tick(TimePoint now) {
+  next_sync = now + settings.sync_interval;
+  const auto to = draw_members(1, own.id, true);
+  if (to.empty() || leaving) return;
+  schema::Digest digest;
+  digest.buckets.assign(table.buckets().begin(), table.buckets().end());
+  digest.progress = progress;
+  ++counters.syncs;
+  send(to.front(), std::move(digest));
+}
+
+void Swim::Impl::on_digest(TimePoint now, const NodeId& from, const schema::Digest& digest) {
+  note_progress(from, digest.progress);
+  if (digest.buckets.size() != schema::kDigestBuckets || !synced.take(now, from)) return;
+  Sync sync;
+  const std::size_t start =
+      random.below(schema::kDigestBuckets);  // what does not fit this time does another
+  for (std::size_t i = 0; i < schema::kDigestBuckets; ++i) {
+    const std::size_t bucket = (start + i) % schema::kDigestBuckets;
+    if (digest.buckets[bucket] == table.buckets()[bucket]) continue;
+    const auto entries = entries_of(table, own, bucket);
+    if (sync.entries.size() + entries.size() > schema::kSyncEntriesMax) continue;
+    sync.buckets.push_back(static_cast<std::uint32_t>(bucket));
+    sync.entries.insert(sync.entries.end(), entries.begin(), entries.end());
+  }
+  if (sync.buckets.empty()) return;
+  sync.news = compose(from, settings.news_bytes_max / 4);
+  send(from, std::move(sync));
+}
+
+void Swim::Impl::on_sync(TimePoint now, const NodeId& from, const Sync& sync) {
+  if (!synced.take(now, from)) return;
+  if (!sync.buckets.empty()) answer_entries(from, sync);
+  if (!sync.wanted.empty()) answer_wanted(from, sync.wanted);
+}
+
+void Swim::Impl::answer_entries(const NodeId& from, const Sync& sync) {
+  std::map<NodeId, DigestEntry> there;
+  for (const DigestEntry& entry : sync.entries)
+    if (there.size() < schema::kSyncEntriesMax) there.emplace(entry.id, entry);
+  BucketSet buckets;
+  for (const std::uint32_t bucket : sync.buckets)
+    if (bucket < schema::kDigestBuckets) buckets.set(bucket);
+  Sync answer;
+  answer.news = compose(from, settings.news_bytes_max / 4);
+  Repair repair(answer.news);
+  const auto want = [&](const NodeId& id) {
+    if (answer.wanted.size() < schema::kSyncWantedMax) answer.wanted.push_back(id);
+  };
+  const std::size_t already = answer.news.records.size();
+  for (std::size_t bucket = 0; bucket < schema::kDigestBuckets; ++bucket) {
+    if (!buckets.test(bucket)) continue;
+    const auto end = table.bucket_begin(bucket + 1);
+    for (auto it = table.bucket_begin(bucket); it != end; ++it) {
+      const auto entry = there.find(it->first);
+      const Difference difference =
+          compare(it->second.record(), entry == there.end() ? nullptr : &entry->second);
+      if (difference == Difference::kNewerHere) repair.add(it->second, cases);
+      if (difference == Difference::kNewerThere) {
+        want(it->first);
+        if (entry->second.incarnation == it->second.record().incarnation)
+          repair.add(it->second, cases);
+      }
+    }
+  }
+  for (const auto& [id, entry] : there) {
+    const bool missing = id != own.id && table.find(id) == nullptr && is_living(entry.state);
+    const bool of_us = id == own.id && entry.incarnation > own.incarnation;
+    if (missing || of_us) want(id);
+  }
+  if (answer.news.records.size() > already || !answer.wanted.empty()) send(from, std::move(answer));
+}
+
+void Swim::Impl::answer_wanted(const NodeId& from, const std::vector<NodeId>& wanted) {
+  schema::Gossip answer{compose(from, settings.news_bytes_max / 4)};
+  Repair repair(answer.news);
+  for (const NodeId& id : std::span(wanted).first(std::min(wanted.size(), schema::kSyncWantedMax)))
+    if (const SwimMember* member = table.find(id)) repair.add(*member, cases);
+  send(from, std::move(answer));
+}
+
+}  // namespace kith::gossip
