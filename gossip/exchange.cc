@@ -135,10 +135,10 @@ void ExchangeMachine::set_peers(TimePoint now, std::vector<Peer> peers) {
 void ExchangeMachine::set_active(bool active) { impl_->context.active = active; }
 void ExchangeMachine::set_draining(bool draining) { impl_->context.draining = draining; }
 void ExchangeMachine::set_codec(CodecId codec) { impl_->context.codec = codec; }
-void ExchangeMachine::set_max_lag(Samples max_lag) { impl_->context.max_lag = max_lag; }
+void ExchangeMachine::set_max_lag(Step max_lag) { impl_->context.max_lag = max_lag; }
 
-void ExchangeMachine::set_progress(Samples cluster_progress, Step own_step) {
-  impl_->context.progress = cluster_progress;
+void ExchangeMachine::set_depth(Step depth, Step own_step) {
+  impl_->context.depth = depth;
   impl_->context.own_step = own_step;
 }
 

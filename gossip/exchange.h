@@ -59,7 +59,7 @@ struct ExchangeSettings {
       16U << 20;  // own snapshots in flight (at least one fragment always may)
   std::size_t inbound_bytes_max = 32U << 20;  // chunks of others' proposals collected; beyond: BUSY
   std::size_t ledger_bytes_max = 64U << 20;   // committed and not yet acknowledged; beyond: BUSY
-  Samples max_lag = ~0ULL;                    // progress further apart than this: ABORTED(kLag)
+  Step max_lag = ~0ULL;                       // depths further apart than this: ABORTED(kLag)
 };
 
 struct Outgoing {
@@ -80,7 +80,7 @@ struct ExchangeEvent {
     kRefusedOther,        // we refused somebody's proposal; reason
     kSuspended,           // no answer in time; fragment freed
     kForfeited,           // ledger entry dropped before it was acknowledged
-    kLagging,             // peer's progress is more than max_lag ahead of ours
+    kLagging,             // peer's model is more than max_lag deeper than ours
     kInvalid,             // message that made no sense from this peer (hostile or corrupt)
   } kind = Kind::kInvalid;
   ExchangeId e;
@@ -91,6 +91,7 @@ struct ExchangeEvent {
   double distance_squared = 0.0;
   double norm_squared = 0.0;
   std::uint64_t staleness_steps = 0;
+  Step peer_depth = 0;  // of a completed exchange: what our model contains now, if it is the greater
   Duration duration{0};
   std::size_t payload_bytes = 0;
 };
@@ -148,8 +149,9 @@ class ExchangeMachine {
   // Initiate nothing new, still answer (drain before leaving).
   void set_draining(bool draining);
   void set_codec(CodecId codec);  // the final phase uses fp32
-  void set_progress(Samples cluster_progress, Step own_step);
-  void set_max_lag(Samples max_lag);  // grows with the run's length and the cluster's pace
+  // `depth`: of the replica, as in our member record.
+  void set_depth(Step depth, Step own_step);
+  void set_max_lag(Step max_lag);  // grows with the run's length and the cluster's pace
 
   // A safe point has passed (own optimiser step `step`): starts a round with one partner for every
   // fragment that is idle.

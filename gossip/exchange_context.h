@@ -47,9 +47,9 @@ struct ExchangeContext {
   Random random;
   PlantedFaults planted;
   CodecId codec;
-  Samples max_lag;
+  Step max_lag;
   TimePoint now;
-  Samples progress = 0;
+  Step depth = 0;
   Step own_step = 0;
   bool active = false;
   bool draining = false;

@@ -91,7 +91,7 @@ void write_entry(Writer& out, const LedgerEntry& entry) {
   out.number(entry.result.fragment, 4);
   out.number(static_cast<std::uint64_t>(entry.result.codec), 2);
   out.number(entry.result.chunk_bytes, 4);
-  out.number(entry.result.progress);
+  out.number(entry.result.depth);
   out.number(entry.result.step);
   out.real(entry.result.distance_squared);
   out.real(entry.result.norm_squared);
@@ -112,7 +112,7 @@ Result<LedgerEntry> read_entry(Reader& in, const FragmentStore& store) {
   entry.result.fragment = static_cast<FragmentIndex>(in.number(4));
   const std::uint64_t codec = in.number(2);
   entry.result.chunk_bytes = static_cast<std::uint32_t>(in.number(4));
-  entry.result.progress = in.number();
+  entry.result.depth = in.number();
   entry.result.step = in.number();
   entry.result.distance_squared = in.real();
   entry.result.norm_squared = in.real();

@@ -119,6 +119,7 @@ void ExchangeInitiator::apply(Entry& entry) {
     event.norm_squared = exchange.result->norm_squared;
     if (context_.own_step > exchange.step)
       event.staleness_steps = context_.own_step - exchange.step;
+    event.peer_depth = exchange.result->depth;
     event.duration = context_.now - exchange.started;
     event.payload_bytes = exchange.payload_bytes;
     context_.events.push_back(event);
@@ -186,7 +187,7 @@ void ExchangeInitiator::send_propose(const Entry& entry, bool with_payload) {
   message.lowest_open = lowest_open(entry.first.first, entry.first.second);
   message.run_digest = context_.settings.run_digest;
   message.schema_hash = context_.settings.schema_hash;
-  message.progress = context_.progress;
+  message.depth = context_.depth;
   message.step = context_.own_step;
   context_.send(exchange.peer, message);
   ++context_.sent.propose;

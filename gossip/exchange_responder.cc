@@ -87,6 +87,7 @@ void ExchangeResponder::accept(const NodeId& from, Book& book, const schema::Pro
   collection.fragment = message.fragment;
   collection.codec = message.codec;
   collection.weight = message.weight;
+  collection.depth = message.depth;
   collection.chunks = ChunkCollector(message.payload_bytes, message.chunk_bytes);
   collection.last_progress = context_.now;
   book.collecting[message.fragment] = e;
@@ -124,9 +125,9 @@ bool ExchangeResponder::matches(const schema::Propose& message) const {
 }
 
 bool ExchangeResponder::is_too_far(const NodeId& from, const schema::Propose& message) {
-  const Samples ours = context_.progress;
-  const Samples theirs = message.progress;
-  const Samples lag = ours > theirs ? ours - theirs : theirs - ours;
+  const Step ours = context_.depth;
+  const Step theirs = message.depth;
+  const Step lag = ours > theirs ? ours - theirs : theirs - ours;
   if (lag <= context_.max_lag) return false;
   if (theirs > ours) {
     ExchangeEvent event;
@@ -276,7 +277,7 @@ void ExchangeResponder::enter(const ExchangeId& e, const Collection& collection,
   entry.result.codec = collection.codec;
   entry.result.payload_bytes = committed.delta.size();
   entry.result.chunk_bytes = context_.chunk_bytes_for(committed.delta.size());
-  entry.result.progress = context_.progress;
+  entry.result.depth = context_.depth;
   entry.result.step = context_.own_step;
   entry.result.distance_squared = committed.distance_squared;
   entry.result.norm_squared = committed.norm_squared;
@@ -292,6 +293,7 @@ void ExchangeResponder::enter(const ExchangeId& e, const Collection& collection,
   event.fragment = collection.fragment;
   event.distance_squared = stored.result.distance_squared;
   event.norm_squared = stored.result.norm_squared;
+  event.peer_depth = collection.depth;
   event.payload_bytes = stored.delta.size();
   context_.events.push_back(event);
   send_result(stored);

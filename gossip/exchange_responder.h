@@ -59,6 +59,7 @@ class ExchangeResponder {
     FragmentIndex fragment = 0;
     CodecId codec = CodecId::kFp32;
     double weight = 0.5;
+    Step depth = 0;  // of the initiator's model
     ChunkCollector chunks;
     TimePoint last_progress;
     TimePoint queued = TimePoint::max();

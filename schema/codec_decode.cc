@@ -155,7 +155,7 @@ Status read(wire::Propose::Reader in, Propose& out) {
   out.lowest_open = in.getLowestOpen();
   read(in.getRunDigest(), out.run_digest.bytes);
   read(in.getSchemaHash(), out.schema_hash.bytes);
-  out.progress = in.getProgress();
+  out.depth = in.getDepth();
   out.step = in.getStep();
   return check_numbers(out);
 }
@@ -182,7 +182,7 @@ Status read(wire::ResultMessage::Reader in, ResultMessage& out) {
   KITH_TRY(read_enum(in.getCodec(), CodecId::kBf16, "codec", out.codec));
   out.payload_bytes = in.getPayloadBytes();
   out.chunk_bytes = in.getChunkBytes();
-  out.progress = in.getProgress();
+  out.depth = in.getDepth();
   out.step = in.getStep();
   out.distance_squared = in.getDistanceSquared();
   out.norm_squared = in.getNormSquared();

@@ -117,6 +117,7 @@ Status read(wire::MemberRecord::Reader in, MemberRecord& out) {
   out.boot_nonce = in.getBootNonce();
   out.left = in.getLeft();
   out.shares_data = in.getSharesData();
+  out.depth = in.getDepth();
   return check_numbers(out);
 }
 

@@ -136,7 +136,7 @@ void write(wire::Envelope::Builder envelope, const Propose& in) {
   out.setLowestOpen(in.lowest_open);
   write(out.initRunDigest(), in.run_digest.bytes);
   write(out.initSchemaHash(), in.schema_hash.bytes);
-  out.setProgress(in.progress);
+  out.setDepth(in.depth);
   out.setStep(in.step);
 }
 
@@ -165,7 +165,7 @@ void write(wire::Envelope::Builder envelope, const ResultMessage& in) {
   out.setCodec(number<wire::Codec>(in.codec));
   out.setPayloadBytes(in.payload_bytes);
   out.setChunkBytes(in.chunk_bytes);
-  out.setProgress(in.progress);
+  out.setDepth(in.depth);
   out.setStep(in.step);
   out.setDistanceSquared(in.distance_squared);
   out.setNormSquared(in.norm_squared);

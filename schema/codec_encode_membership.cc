@@ -111,6 +111,7 @@ void write(wire::MemberRecord::Builder out, const MemberRecord& in) {
   out.setBootNonce(in.boot_nonce);
   out.setLeft(in.left);
   out.setSharesData(in.shares_data);
+  out.setDepth(in.depth);
 }
 
 std::size_t used_bytes(wire::Envelope::Builder envelope) {

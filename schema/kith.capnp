@@ -138,6 +138,7 @@ struct MemberRecord {
   bootNonce @25 :UInt64;         # random per start: tells two processes with one key and boot counter apart
   left @26 :Bool;                # LEAVE was said: the last record of this life
   sharesData @27 :Bool;          # trains on its share among the members with the same data fingerprint
+  depth @28 :UInt64;             # optimiser steps that its model contains in sequence
 }
 
 # ---- connection: either plane ---------------------------------------------------------------------------------
@@ -366,7 +367,7 @@ struct Propose {
   lowestOpen @9 :UInt64;     # every sequence of this incarnation below it is closed
   runDigest @10 :Bytes32;    # BLAKE2b(cluster, run id)
   schemaHash @11 :Bytes32;   # of the model schema
-  progress @12 :UInt64;      # samples: cluster progress that the initiator knows
+  depth @12 :UInt64;         # of the initiator's model, in steps
   step @13 :UInt64;          # initiator's own
 }
 
@@ -391,7 +392,7 @@ struct ResultMessage {
   codec @2 :Codec;
   payloadBytes @3 :UInt64;      # as in Propose
   chunkBytes @4 :UInt32;
-  progress @5 :UInt64;          # samples
+  depth @5 :UInt64;             # of the responder's model, in steps
   step @6 :UInt64;              # responder's own
   distanceSquared @7 :Float64;  # |R_B - R_A|^2 over this fragment; finite, >= 0
   normSquared @8 :Float64;      # |(R_A + R_B) / 2|^2; finite, >= 0
@@ -412,7 +413,7 @@ struct Busy {
 enum AbortReason {
   unknown @0;      # never heard of it, or no longer
   crossing @1;     # both proposed this fragment to each other; the other one goes on
-  lag @2;          # progress too far apart: adopt instead
+  lag @2;          # depths too far apart: adopt instead
   nonFinite @3;
   mismatch @4;     # run, schema, fragment, size or codec
   notReady @5;     # not joined, or finishing, complete, leaving

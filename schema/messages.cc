@@ -104,6 +104,7 @@ Hash256 signing_hash(const MemberRecord& record) {
   hasher.add(raw(record.transport_key)).add(std::uint64_t{record.key_epoch});
   hasher.add(record.version_text).add(record.boot_nonce);
   hasher.add(static_cast<std::uint64_t>(record.left)).add(static_cast<std::uint64_t>(record.shares_data));
+  hasher.add(record.depth);
   return hasher.finish();
 }
 

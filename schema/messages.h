@@ -84,6 +84,8 @@ struct MemberRecord {
   std::uint64_t boot_nonce = 0;      // random per start: two processes with one key and one boot counter tell each other apart
   bool left = false;                 // LEAVE was said: the last record of this life
   bool shares_data = false;          // shard = "auto": trains on its share among the members with the same fingerprint
+  Step depth = 0;                    // optimiser steps that its model contains in sequence: its own, and after an exchange or an
+                                     // adoption the greater of both sides'. Far below another's: adopt, do not average
   Signature signature{};
   bool operator==(const MemberRecord&) const = default;
 };
@@ -284,7 +286,7 @@ struct Propose {
   std::uint64_t lowest_open = 0;     // every sequence of e's incarnation below it is closed
   Hash256 run_digest;                // BLAKE2b(cluster, run id)
   Hash256 schema_hash;
-  Samples progress = 0;              // cluster progress the initiator knows
+  Step depth = 0;                    // of the initiator's model, as in its record
   Step step = 0;                     // initiator's own
   bool operator==(const Propose&) const = default;
 };
@@ -315,7 +317,7 @@ struct ResultMessage {
   CodecId codec = CodecId::kFp32;
   std::uint64_t payload_bytes = 0;
   std::uint32_t chunk_bytes = 0;
-  Samples progress = 0;
+  Step depth = 0;                    // of the responder's model, as in its record
   Step step = 0;                     // responder's own
   double distance_squared = 0.0;     // |R_B - R_A|^2 over this fragment
   double norm_squared = 0.0;         // |(R_A + R_B) / 2|^2
@@ -339,7 +341,7 @@ struct Busy {
 enum class AbortReason : std::uint16_t {
   kUnknown = 0,       // never heard of it, or no longer
   kCrossing = 1,      // both proposed this fragment to each other; the other one goes on
-  kLag = 2,           // progress too far apart: adopt instead
+  kLag = 2,           // depths too far apart: adopt instead
   kNonFinite = 3,
   kMismatch = 4,      // run, schema, fragment, size or codec
   kNotReady = 5,      // not joined, or finishing/complete/leaving

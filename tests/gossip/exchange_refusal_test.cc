@@ -262,8 +262,8 @@ TEST(Checks, TooFarApartIsRefusedEitherWayAndTheOneBehindSaysSo) {
   ToySetup setup;
   setup.settings.max_lag = 100;
   Dialogue d(setup);
-  d.machine(0).set_progress(1101, 1);
-  d.machine(1).set_progress(1000, 1);
+  d.machine(0).set_depth(1101, 1);
+  d.machine(1).set_depth(1000, 1);
   d.step(0);
   d.deliver();
   EXPECT_EQ(d[0].events.back().reason, AbortReason::kLag);
@@ -272,7 +272,7 @@ TEST(Checks, TooFarApartIsRefusedEitherWayAndTheOneBehindSaysSo) {
   d.deliver();
   EXPECT_EQ(d[1].events.back().reason, AbortReason::kLag);
   EXPECT_EQ(d.count_events(0, Kind::kLagging), 0U) << "it is ahead";
-  d.machine(0).set_progress(1100, 1);
+  d.machine(0).set_depth(1100, 1);
   d.step(0);
   d.deliver();
   EXPECT_EQ(d.machine(0).counters().completed_initiator, 1U);

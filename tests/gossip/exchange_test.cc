@@ -47,7 +47,7 @@ TEST(Exchange, ElasticWeightLeavesTheRestOfTheGap) {
 TEST(Exchange, EventTellsDistanceStalenessAndDuration) {
   Dialogue d;
   d.step(0);
-  d.machine(0).set_progress(0, 4);
+  d.machine(0).set_depth(0, 4);
   d.advance(5ms, false);
   d.deliver();
   const ExchangeEvent& event = d[0].events.back();

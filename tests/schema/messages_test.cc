@@ -58,7 +58,8 @@ std::vector<std::pair<const char*, void (*)(MemberRecord&)>> changes() {
           {"version_text", [](MemberRecord& r) { r.version_text += "x"; }},
           {"boot_nonce", [](MemberRecord& r) { ++r.boot_nonce; }},
           {"left", [](MemberRecord& r) { r.left = !r.left; }},
-          {"shares_data", [](MemberRecord& r) { r.shares_data = !r.shares_data; }}};
+          {"shares_data", [](MemberRecord& r) { r.shares_data = !r.shares_data; }},
+          {"depth", [](MemberRecord& r) { ++r.depth; }}};
 }
 
 TEST(SigningHash, ChangesWithEveryFieldButStateAndSignature) {

@@ -97,6 +97,7 @@ MemberRecord record(Draw& d) {
   r.boot_nonce = d.number();
   r.left = d.coin();
   r.shares_data = d.coin();
+  r.depth = d.number();
   return r;
 }
 
@@ -186,7 +187,7 @@ void draw(Draw& d, Propose& m) {
   m.lowest_open = d.number();
   d.fill(m.run_digest.bytes);
   d.fill(m.schema_hash.bytes);
-  m.progress = d.number();
+  m.depth = d.number();
   m.step = d.number();
 }
 void draw(Draw& d, Chunk& m) {
@@ -206,7 +207,7 @@ void draw(Draw& d, ResultMessage& m) {
   m.codec = d.one_of(CodecId::kBf16);
   m.chunk_bytes = chunk_bytes(d);
   m.payload_bytes = 1 + d.up_to(std::uint64_t{m.chunk_bytes} * kChunksPerPayloadMax - 1);
-  m.progress = d.number();
+  m.depth = d.number();
   m.step = d.number();
   m.distance_squared = d.positive();
   m.norm_squared = d.positive();

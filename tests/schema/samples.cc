@@ -62,6 +62,7 @@ MemberRecord record(Distinct& d) {
   r.boot_nonce = ~r.incarnation;
   r.left = true;
   r.shares_data = true;
+  r.depth = 4242;
   return r;
 }
 
@@ -146,7 +147,7 @@ Propose propose(Distinct& d) {
   m.lowest_open = d.number();
   d.fill(m.run_digest.bytes);
   d.fill(m.schema_hash.bytes);
-  m.progress = d.number();
+  m.depth = d.number();
   m.step = d.number();
   return m;
 }
@@ -166,7 +167,7 @@ ResultMessage result(Distinct& d) {
   m.codec = CodecId::kBf16;
   m.payload_bytes = d.small();
   m.chunk_bytes = d.small();
-  m.progress = d.number();
+  m.depth = d.number();
   m.step = d.number();
   m.distance_squared = d.fraction();
   m.norm_squared = d.fraction();

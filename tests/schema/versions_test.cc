@@ -28,6 +28,7 @@ std::vector<std::byte> corpus(std::size_t kind, const char* name) {
 void forget_later_fields(MemberRecord& record) {
   record.boot_nonce = 0;
   record.left = record.shares_data = false;
+  record.depth = 0;
 }
 Message without_later_fields(Message message) {
   std::visit(
