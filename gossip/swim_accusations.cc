@@ -30,8 +30,10 @@ void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
   if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
   const bool ours = accusation.subject == own.id;
   if (ours && accusation.incarnation != own.incarnation) return;
+  // The word of the dead, or of strangers, counts against nobody. Against ourselves it does: those
+  // whom we hold for dead may hold us for dead, after a partition, and it is for us to answer.
   const SwimMember* accuser = table.find(accusation.accuser);
-  if (accuser == nullptr || !is_living(accuser->state())) {
+  if (!ours && (accuser == nullptr || !is_living(accuser->state()))) {
     ++counters.accusations_dropped;
     return;
   }
