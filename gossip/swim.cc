@@ -15,6 +15,9 @@ namespace {
 constexpr std::size_t kForgottenMax = 4096;
 constexpr std::size_t kToldMax = 256;
 constexpr std::size_t kLimiterKeys = 1024;
+// Relayed figures of others per second: with 100 us per signature 0.4 % of a core, whatever the
+// size of the cluster.
+constexpr double kFiguresPerSecond = 40.0;
 
 }  // namespace
 
@@ -68,6 +71,7 @@ Swim::Impl::Impl(SwimSettings settings_in, MemberRecord own_in, RecordAuthority&
       requesters(settings.probe_interval / 4, 16.0, kLimiterKeys),
       told_accusations(settings.gossip_interval, 2.0, kLimiterKeys),
       synced(settings.sync_interval / 4, 8.0, kLimiterKeys),
+      figures_taken(from_seconds(1.0 / kFiguresPerSecond), kFiguresPerSecond, 1),
       blamed(settings.probe_interval * settings.suspicion_mult * settings.suspicion_max_factor, 1.0,
              kLimiterKeys),
       next_probe(now + Duration(random.below(settings.probe_interval.count()))),

@@ -214,7 +214,8 @@ struct Swim::Impl {
   RateLimiter requesters;
   RateLimiter told_accusations;
   RateLimiter synced;
-  RateLimiter blamed;  // whose accusation of us raised our health
+  RateLimiter figures_taken;  // relayed figures: what their signatures may cost us
+  RateLimiter blamed;         // whose accusation of us raised our health
 
   // ---- times
   TimePoint next_probe;

@@ -93,6 +93,8 @@ bool Swim::Impl::take_newer(TimePoint now, SwimMember& member, const MemberRecor
   const MemberRecord& held = member.record();
   // Left is left, for this life.
   if (held.left && !record.left && life_of(record) == life_of(held)) return true;
+  const bool only_figures = source != Source::kOwner && !matters(record, held);
+  if (only_figures && !figures_taken.take(now, own.id)) return true;  // there will be newer ones
   if (!check(record)) return false;
   const bool risen = record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce;
   const bool still_gone = is_gone(held.state) && is_gone(record.state) && source != Source::kOwner;
