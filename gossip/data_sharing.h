@@ -18,14 +18,19 @@
 // joins a run starts at the place that the cluster's progress says.
 //
 // What does not hold. Views differ for as long as news takes to spread and settle: meanwhile
-// samples have two owners, or none. Shares are equal, not in proportion to speed: a node twice as
-// fast goes around its share twice as often (weights would have to be agreed on in the records; a
-// slow one would then hold little that others never see). Places drift apart with speed, so a
-// sample that changes hands may be used twice in one epoch, or not; never more than that. A crash
+// samples have two owners, or none; and it takes a table of all members, not a partial view. Shares
+// are equal, not in proportion to speed: a node twice as fast goes around its share twice as often.
+// (Weights need a figure that all read alike, published by its owner and changed rarely; a very
+// slow node would then hold next to nothing.) Places drift apart with speed and with the sizes of
+// shares, so a sample that changes hands may be left out, or used twice, in that one epoch. A crash
 // repeats what was done since the checkpoint. The halves of a cut cluster each train on everything.
 //
-// Pure functions and a small step machine. Cost: members * slots hashes (about 3 ns each), on a
-// thread of its own when it is much.
+// Counted (tests/membership/shared_epoch_test.cc; 4 members, 8,960 samples, steps in a random
+// order): one epoch with a join at 0.3 and a death at 0.7 used 93 % of the samples once, 3 % twice,
+// 3 % not; after four epochs 99.8 % were used 3 to 5 times, none less than 2 or more than 6 times.
+//
+// Pure functions and a small step machine. Cost: members * slots hashes of about 3 ns and the
+// sorting of the bids: 1 ms for 4 members and 60,000 samples, 50 ms for 1,000 members.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ class DataShare {
   // Changes settle for so many probe intervals before anything moves.
   static constexpr int kSettleIntervals = 4;
   static constexpr int kLooksPerSettle = 4;
-  static constexpr std::size_t kPairsAtOnce = 1U << 18;
+  static constexpr std::size_t kPairsAtOnce = 1U << 16;
 
   using Apply =
       std::function<void(compute::SampleMask, std::optional<compute::BatchCursor::Position>)>;
