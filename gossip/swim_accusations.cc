@@ -188,10 +188,7 @@ void Swim::Impl::on_own_pause(TimePoint now) {
     std::erase_if(record.accusations,
                   [&](const Accusation& accusation) { return accusation.accuser == own.id; });
     hurry(id);
-    if (record.accusations.empty())
-      cleared.push_back(id);
-    else
-      timers.set(id, std::max(timers.get(id).value_or(hold_until), hold_until));
+    if (record.accusations.empty()) cleared.push_back(id);
   }
   for (const NodeId& id : cleared) {
     cases.erase(id);

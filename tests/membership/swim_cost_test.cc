@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <set>
+
 #include "tests/membership/swim_network.h"
 
 namespace kith::gossip::testing {
@@ -57,6 +59,40 @@ TEST(Figures, ReachEverybodyWithinSeconds) {
     return true;
   };
   EXPECT_TRUE(network.run_until(known, milliseconds(200 * 9 * 2)));
+}
+
+TEST(Rotation, TellsEveryRecordInTheEnd) {
+  // Nothing changes and nothing is news any more: a newcomer would still hear of everybody.
+  SwimSettings settings = kLocal;
+  settings.forget_after = std::chrono::hours(100);
+  ToyAuthority authority;
+  MemberRecord own;
+  own.id = test_id(1);
+  own.incarnation = 1ULL << 32;
+  TimePoint now{std::chrono::hours(1)};
+  Swim swim(settings, own, authority, Random(1), now);
+  for (std::size_t i = 0; i < 60; ++i) {
+    MemberRecord record;
+    record.id = test_id(100 + i);
+    record.incarnation = 1ULL << 32;
+    authority.sign(record);
+    swim.on_record(now, record, false);
+  }
+  std::set<NodeId> heard;
+  const auto listen = [&](const schema::News& news) {
+    for (const MemberRecord& record : news.records) heard.insert(record.id);
+  };
+  for (int second = 0; second < 30; ++second) {
+    if (second == 25) heard.clear();
+    const TimePoint end = now + seconds(1);
+    while (now < end) {
+      now = std::max(now + Duration(1), swim.next_deadline());
+      swim.tick(now);
+      for (const SwimOutgoing& out : swim.take_outgoing())
+        if (const auto* gossip = std::get_if<schema::Gossip>(&out.message)) listen(gossip->news);
+    }
+  }
+  EXPECT_EQ(heard.size(), 61U);
 }
 
 TEST(UnansweredProbes, LeaveNothingBehind) {

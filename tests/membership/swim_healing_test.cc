@@ -42,6 +42,9 @@ TEST(Leave, IsLeftEverywhereAndNeverFailed) {
   later.version += 1000;
   network.node(4).authority.sign(later);
   network.swim(2).on_record(network.now(), later, true);
+  later.incarnation += 5;  // of the same life
+  network.node(4).authority.sign(later);
+  network.swim(3).on_record(network.now(), later, true);
   EXPECT_TRUE(network.all_see(4, MemberState::kLeft));
 }
 
@@ -107,6 +110,16 @@ TEST(CopiedIdentity, TheHigherBootNonceWinsOnBothSidesWithoutFlapping) {
   EXPECT_TRUE(second.take_events().empty()) << "it wins";
   EXPECT_GT(second.own().incarnation, network.swim(1).own().incarnation);
   network.swim(0).on_record(network.now(), second.own(), true);
+  // Who is behind is told by the answer to its own PING.
+  schema::News news;
+  news.records.push_back(network.swim(1).own());
+  network.swim(0).take_outgoing();
+  network.swim(0).on_message(network.now(), network.node(1).id, schema::Ping{1, news});
+  const auto answers = network.swim(0).take_outgoing();
+  ASSERT_EQ(answers.size(), 1U);
+  const auto& told = std::get<schema::Pong>(answers[0].message).news.records;
+  EXPECT_TRUE(
+      std::ranges::any_of(told, [](const auto& record) { return record.boot_nonce == 5000; }));
   network.run(seconds(2));
   EXPECT_EQ(std::ranges::count(network.node(1).events, SwimEvent::Kind::kUsurped, &SwimEvent::kind),
             1);

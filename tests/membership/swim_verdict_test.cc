@@ -130,8 +130,13 @@ TEST_F(Verdict, OfTheOnlyVoterLeftNeedsItsOwnEyes) {
   meet(1);
   meet(2);
   accuse(1, 2);
+  run(swim_.suspicion_max() - seconds(1));
   silence(1);
-  run(swim_.suspicion_max() * 4);
+  run(milliseconds(800));
+  ASSERT_EQ(state(1), MemberState::kSuspect);
+  run(seconds(1));  // the suspicion of 2 ends while its accuser is suspect and still counts
+  EXPECT_EQ(state(2), MemberState::kSuspect);
+  run(seconds(20));
   EXPECT_EQ(state(1), MemberState::kDead);
   EXPECT_EQ(state(2), MemberState::kSuspect);
   silence(2);
@@ -172,6 +177,21 @@ TEST_F(Verdict, TheDeadDoNotAccuse) {
   ASSERT_EQ(state(1), MemberState::kDead);
   accuse(1, 5);
   EXPECT_EQ(state(5), MemberState::kAlive);
+}
+
+TEST_F(Verdict, OfOneWhoDiedMeanwhileDoesNotCount) {
+  for (std::size_t i = 1; i <= 5; ++i) meet(i);
+  accuse(1, 5);
+  silence(1);
+  accuse(2, 1);
+  run(seconds(12));
+  ASSERT_EQ(state(1), MemberState::kDead);
+  accuse(3, 5);
+  run(seconds(12));
+  EXPECT_EQ(state(5), MemberState::kSuspect);
+  accuse(4, 5);
+  run(seconds(1));
+  EXPECT_EQ(state(5), MemberState::kDead);
 }
 
 TEST_F(Verdict, IncarnationNeverFallsWhateverIsTold) {
