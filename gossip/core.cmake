@@ -13,7 +13,10 @@ add_library(kith_gossip STATIC
   ledger_closed.cc
   method.cc
   state_transfer.cc
+  state_transfer_donors.cc
   state_transfer_fetch.cc
+  state_transfer_lost.cc
+  state_transfer_moments.cc
   state_transfer_serve.cc
   topology.cc
   topology_names.cc

@@ -39,12 +39,12 @@ struct StateTransfer::Impl {
   }
   void handle(TimePoint now, const NodeId& from, const schema::Busy& message,
               const Slice& /*payload*/) {
-    fetcher.on_busy(now, from, message);
+    fetcher.on_busy(now, from, message, out);
   }
-  void handle(TimePoint /*now*/, const NodeId& from, const schema::Aborted& message,
+  void handle(TimePoint now, const NodeId& from, const schema::Aborted& message,
               const Slice& /*payload*/) {
     if (message.e.initiator == settings.self) {
-      fetcher.on_aborted(from, message, out);
+      fetcher.on_aborted(now, from, message, out);
     } else {
       donor.on_withdrawn(from, message.e);
     }
@@ -61,9 +61,11 @@ StateTransfer::StateTransfer(TransferSettings settings, DonorSource& source) {
 
 StateTransfer::~StateTransfer() = default;
 
-void StateTransfer::fetch(TimePoint now, const NodeId& donor, std::vector<ItemKey> wanted,
-                          std::map<ItemKey, Hash256> expected) {
-  impl_->fetcher.begin(now, donor, std::move(wanted), std::move(expected), impl_->out);
+void StateTransfer::fetch(TimePoint now, const std::vector<NodeId>& donors, FetchOrder order) {
+  impl_->fetcher.begin(now, donors, std::move(order), impl_->out);
+}
+void StateTransfer::set_donors(TimePoint now, const std::vector<NodeId>& donors) {
+  impl_->fetcher.set_donors(now, donors, impl_->out);
 }
 
 void StateTransfer::cancel() { impl_->fetcher.cancel(impl_->out); }
@@ -71,6 +73,9 @@ bool StateTransfer::fetching() const { return impl_->fetcher.fetching(); }
 
 std::vector<StateTransfer::Fetched> StateTransfer::take_fetched() {
   return impl_->fetcher.take_fetched();
+}
+std::vector<StateTransfer::Trouble> StateTransfer::take_troubles() {
+  return impl_->fetcher.take_troubles();
 }
 std::optional<Status> StateTransfer::take_end() { return impl_->fetcher.take_end(); }
 
@@ -85,9 +90,9 @@ void StateTransfer::on_message(TimePoint now, const NodeId& from, const schema::
       message);
 }
 
-void StateTransfer::peer_gone(TimePoint /*now*/, const NodeId& peer) {
+void StateTransfer::peer_gone(TimePoint now, const NodeId& peer) {
   impl_->donor.peer_gone(peer);
-  impl_->fetcher.peer_gone(peer, impl_->out);
+  impl_->fetcher.peer_gone(now, peer, impl_->out);
 }
 
 void StateTransfer::tick(TimePoint now) {

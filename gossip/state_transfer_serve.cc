@@ -9,6 +9,8 @@ namespace {
 constexpr schema::Stream kState = schema::Stream::kState;
 // More than any well-behaved fetcher has open.
 constexpr std::size_t kItemsPerFetcherMax = 8;
+// A fetcher asks again each retry interval for what does not move.
+constexpr int kUnwantedRetries = 3;
 
 void refuse(std::vector<Outgoing>& out, const NodeId& to, const ExchangeId& e,
             schema::AbortReason reason) {
@@ -32,13 +34,15 @@ void StateDonor::on_request(TimePoint now, const NodeId& from, const schema::Sta
   }
   Fetcher& fetcher = fetchers_[from];
   fetcher.last_sign = now;
+  drop_unwanted(now, fetcher);
   if (const auto it = fetcher.items.find(message.e); it != fetcher.items.end()) {
-    out.push_back({from, it->second, {}});
+    it->second.last_sign = now;
+    out.push_back({from, it->second.header, {}});
     sender_.resend(message.e, kState);
   } else if (fetcher.items.size() >= kItemsPerFetcherMax) {
     out.push_back({from, schema::Busy{message.e, static_cast<std::uint32_t>(wait)}, {}});
   } else {
-    serve(from, fetcher, message, out);
+    serve(now, from, fetcher, message, out);
   }
   sender_.flush(out);
 }
@@ -50,8 +54,19 @@ bool StateDonor::has_room_for(TimePoint now, const NodeId& from) {
   return fetchers_.size() < settings_.fetchers_max;
 }
 
-void StateDonor::serve(const NodeId& from, Fetcher& fetcher, const schema::StateRequest& message,
-                       std::vector<Outgoing>& out) {
+// What it asked for no more: its word of that was lost. Left open, it would fill the window for
+// ever.
+void StateDonor::drop_unwanted(TimePoint now, Fetcher& fetcher) {
+  std::erase_if(fetcher.items, [&](const auto& entry) {
+    const bool unwanted =
+        now >= entry.second.last_sign + kUnwantedRetries * settings_.retry_interval;
+    if (unwanted) sender_.close(entry.first, kState);
+    return unwanted;
+  });
+}
+
+void StateDonor::serve(TimePoint now, const NodeId& from, Fetcher& fetcher,
+                       const schema::StateRequest& message, std::vector<Outgoing>& out) {
   auto item = source_.item({message.item, message.index, message.final_state});
   if (!item) {
     if (item.error().code == ErrorCode::kBusy) {
@@ -81,7 +96,7 @@ void StateDonor::serve(const NodeId& from, Fetcher& fetcher, const schema::State
   }
   out.push_back({from, header, {}});
   if (header.payload_bytes == 0) return;  // the header is all of it
-  fetcher.items.emplace(message.e, header);
+  fetcher.items.emplace(message.e, Served{header, now});
   sender_.open(from, message.e, kState, std::move(item->bytes), header.chunk_bytes);
 }
 
@@ -90,6 +105,7 @@ void StateDonor::on_credit(TimePoint now, const NodeId& from, const schema::Cred
   const auto it = fetchers_.find(from);
   if (it == fetchers_.end() || !it->second.items.contains(message.e)) return;
   it->second.last_sign = now;
+  it->second.items.at(message.e).last_sign = now;
   sender_.credit(from, message.e, kState, message.received);
   if (sender_.complete(message.e, kState)) {
     sender_.close(message.e, kState);

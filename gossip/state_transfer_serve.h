@@ -27,14 +27,19 @@ class StateDonor {
   [[nodiscard]] std::size_t open_items() const;
 
  private:
+  struct Served {
+    schema::StateHeader header;
+    TimePoint last_sign;  // asked for or credited
+  };
   struct Fetcher {
     TimePoint last_sign;
-    std::map<ExchangeId, schema::StateHeader> items;
+    std::map<ExchangeId, Served> items;
   };
   [[nodiscard]] bool has_room_for(TimePoint now, const NodeId& from);
   [[nodiscard]] TimePoint expiry(const Fetcher& fetcher) const;
-  void serve(const NodeId& from, Fetcher& fetcher, const schema::StateRequest& message,
-             std::vector<Outgoing>& out);
+  void drop_unwanted(TimePoint now, Fetcher& fetcher);
+  void serve(TimePoint now, const NodeId& from, Fetcher& fetcher,
+             const schema::StateRequest& message, std::vector<Outgoing>& out);
   void drop(Fetcher& fetcher);
 
   const TransferSettings& settings_;

@@ -1,4 +1,5 @@
 // ControlLoop at the end of a run: converge, declare or fetch, write, linger.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -162,8 +163,8 @@ void ControlLoop::accept_final(const schema::Final& final) {
   });
 }
 
-// From the declarer, or from whoever has it.
-void ControlLoop::fetch_final_manifest() {
+// The declarer, and whoever has it by now.
+std::vector<NodeId> ControlLoop::final_givers() {
   std::vector<NodeId> givers;
   for (const auto& [id, member] : membership_.members()) {
     const auto& r = member.record;
@@ -172,11 +173,15 @@ void ControlLoop::fetch_final_manifest() {
     const bool has_it = r.run_state == RunState::kComplete || id == finish_.final()->declarer;
     if (live && has_it && (failed == donors_failed_.end() || now() >= failed->second)) givers.push_back(id);
   }
+  return givers;
+}
+
+void ControlLoop::fetch_final_manifest() {
+  std::vector<NodeId> givers = final_givers();
   if (givers.empty()) {
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
   }
-  donor_ = givers[random_.below(givers.size())];
   if (!assembly_) {
     // A failed try threw it away; the replica still rests.
     settle([this](std::vector<std::int64_t> integers) {
@@ -184,9 +189,9 @@ void ControlLoop::fetch_final_manifest() {
     });
     return;
   }
-  const ItemKey key{schema::StateItem::kManifest, 0, true};
+  std::rotate(givers.begin(), givers.begin() + static_cast<std::ptrdiff_t>(random_.below(givers.size())), givers.end());
   fetching_ = Fetching::kFinalManifest;
-  parts_.exchange->fetch(donor_, {key}, {{key, finish_.final()->root}});
+  parts_.exchange->fetch(std::move(givers), assembly_->manifest_order(finish_.final()->root));
 }
 
 void ControlLoop::on_manifest(const Slice& bytes) {
@@ -206,16 +211,16 @@ void ControlLoop::on_manifest(const Slice& bytes) {
 // The manifest is here: now what differs.
 void ControlLoop::fetch_final_items() {
   if (finish_.phase() != FinishPhase::kFetching || !assembly_ || !manifest_) return;
-  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(final_wanted_.size())}});
-  if (final_wanted_.empty()) return adopt_final();
-  std::vector<ItemKey> keys;
-  for (const auto& [key, hash] : final_wanted_) keys.push_back(key);
+  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(final_wanted_.wanted.size())}});
+  if (final_wanted_.wanted.empty()) return adopt_final();
+  std::vector<NodeId> givers = final_givers();
+  if (givers.empty()) return;  // asked for again when somebody has it
   fetching_ = Fetching::kFinalItems;
-  parts_.exchange->fetch(donor_, std::move(keys), final_wanted_);
+  parts_.exchange->fetch(std::move(givers), final_wanted_);
 }
 
 void ControlLoop::adopt_final() {
-  if (!assembly_->differing(*manifest_).empty()) {
+  if (!assembly_->differing(*manifest_).wanted.empty()) {
     say(LogLevel::kError, "what was fetched is not the declared final state: fetching again");
     assembly_.reset();
     return;

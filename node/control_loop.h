@@ -117,7 +117,7 @@ class ControlLoop {
   void wake();
 
  private:
-  enum class Fetching { kNothing, kAdoptionValues, kAdoptionMoments, kFinalManifest, kFinalItems };
+  enum class Fetching { kNothing, kAdoption, kFinalManifest, kFinalItems };
 
   void post(std::function<void()> command);
   void say(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
@@ -151,6 +151,8 @@ class ControlLoop {
   [[nodiscard]] double max_lag_samples() const;
   void begin_adoption(const std::string& why);
   [[nodiscard]] bool nobody_holds_more() const;
+  [[nodiscard]] std::vector<NodeId> adoption_donors();
+  [[nodiscard]] std::vector<NodeId> final_givers();
   void on_fetched(gossip::StateTransfer::Fetched& fetched);
   void on_fetch_end(const FetchEnded& end);
   void adopt_assembled();
@@ -217,7 +219,7 @@ class ControlLoop {
   TimePoint adoption_began_;
   std::optional<Manifest> manifest_;
   Slice manifest_bytes_;
-  std::map<gossip::ItemKey, Hash256> final_wanted_;
+  gossip::FetchOrder final_wanted_;
   bool settling_ = false;
   bool starting_ = false;                    // the first checkpoint is being written
   bool final_written_ = false;

@@ -76,6 +76,7 @@ void ControlLoop::advance() {
       advance_waiting();
       break;
     case RunState::kJoining:
+      if (fetching_ == Fetching::kAdoption && assembly_) parts_.exchange->set_donors(adoption_donors());
       if (fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) begin_adoption(adoption_reason_);
       break;
     case RunState::kTraining:
@@ -210,15 +211,21 @@ void ControlLoop::consider_lag(const NodeId& from, Samples their_progress) {
   begin_adoption("too far behind");
 }
 
-void ControlLoop::begin_adoption(const std::string& why) {
-  if (fetching_ != Fetching::kNothing || state_ == RunState::kLeaving || state_ == RunState::kComplete ||
-      finish_.final())
-    return;
+// Whoever can give and has not failed lately.
+std::vector<NodeId> ControlLoop::adoption_donors() {
   std::vector<NodeId> donors;
   for (const auto& [id, member] : membership_.members()) {
     const auto failed = donors_failed_.find(id);
     if (can_give(member) && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
   }
+  return donors;
+}
+
+void ControlLoop::begin_adoption(const std::string& why) {
+  if (fetching_ != Fetching::kNothing || state_ == RunState::kLeaving || state_ == RunState::kComplete ||
+      finish_.final())
+    return;
+  std::vector<NodeId> donors = adoption_donors();
   const bool anybody = membership_.count(MemberState::kAlive) + membership_.count(MemberState::kSuspect) > 0;
   const bool waited = state_ == RunState::kJoining && now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals;
   if (donors.empty() && unhealthy_ && (!anybody || waited))
@@ -239,12 +246,16 @@ void ControlLoop::begin_adoption(const std::string& why) {
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
   }
-  donor_ = donors[random_.below(donors.size())];
+  // Not everybody begins with the same ones.
+  std::rotate(donors.begin(), donors.begin() + static_cast<std::ptrdiff_t>(random_.below(donors.size())), donors.end());
   parts_.exchange->abandon_open();
-  assembly_ = std::make_unique<StateAssembly>(*parts_.replica,
-                                              std::vector<std::int64_t>(parts_.schema->integer_count, 0));
-  fetching_ = Fetching::kAdoptionValues;
-  parts_.exchange->fetch(donor_, assembly_->running_items(), {});
+  // What an interrupted try has brought is kept, unless the cluster has gone far since.
+  if (!assembly_)
+    assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
+  const auto lag = static_cast<Samples>(std::min(max_lag_samples(), 1e18));
+  const Samples not_before = progress_.samples() - std::min(progress_.samples(), lag);
+  fetching_ = Fetching::kAdoption;
+  parts_.exchange->fetch(std::move(donors), assembly_->missing(!unhealthy_, not_before));
 }
 
 // True when waiting for a donor is vain: we hold a state of this run, or no live member does.
@@ -259,11 +270,12 @@ bool ControlLoop::nobody_holds_more() const {
 
 void ControlLoop::on_fetched(gossip::StateTransfer::Fetched& fetched) {
   if (!assembly_) return;
+  donor_ = fetched.from;
   if (fetched.key.item == schema::StateItem::kManifest) return on_manifest(fetched.bytes.contiguous());
   if (const Status added = assembly_->add(fetched); !added) {
     say(LogLevel::kWarn, "a fetched item was refused", {{"peer", donor_.short_hex()}, {"why", added.error().message}});
     parts_.exchange->cancel_fetch();
-    on_fetch_end({donor_, fail(added.error())});
+    on_fetch_end({donor_, fail(added.error()), {donor_}});
   }
 }
 
@@ -271,17 +283,12 @@ void ControlLoop::on_fetch_end(const FetchEnded& end) {
   const Fetching was = std::exchange(fetching_, Fetching::kNothing);
   if (was == Fetching::kNothing) return;
   if (!end.status) {
-    say(LogLevel::kWarn, "fetching a state failed: another donor is tried",
-        {{"peer", end.donor.short_hex()}, {"why", end.status.error().message}});
-    donors_failed_[end.donor] = now() + kDonorPause;
-    assembly_.reset();
+    say(LogLevel::kWarn, "fetching a state failed: trying again", {{"why", end.status.error().message}});
+    for (const NodeId& id : end.lost) donors_failed_[id] = now() + kDonorPause;
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
   }
-  if (was == Fetching::kAdoptionValues && !unhealthy_ && !assembly_->optimizer_items().empty()) {
-    fetching_ = Fetching::kAdoptionMoments;
-    parts_.exchange->fetch(donor_, assembly_->optimizer_items(), {});
-  } else if (was == Fetching::kAdoptionValues || was == Fetching::kAdoptionMoments) {
+  if (was == Fetching::kAdoption) {
     adopt_assembled();
   } else if (was == Fetching::kFinalManifest) {
     fetch_final_items();
@@ -295,7 +302,7 @@ void ControlLoop::adopt_assembled() {
   // After a non-finite state: fresh moments.
   compute::TrainerState state = assembly_->take(!unhealthy_);
   assembly_.reset();
-  fetching_ = Fetching::kAdoptionValues;  // until the trainer has it: no second adoption meanwhile
+  fetching_ = Fetching::kAdoption;  // until the trainer has it: no second adoption meanwhile
   parts_.trainer->adopt(std::move(state), [this, bytes] {
     post([this, bytes] {
       fetching_ = Fetching::kNothing;
@@ -334,7 +341,7 @@ void ControlLoop::recover_alone(const std::string& what) {
   compute::TrainerState state = std::move((*loaded)->state);
   state.optimizer.clear();  // fresh moments
   state.own.reset();        // counters and cursor go on
-  fetching_ = Fetching::kAdoptionValues;  // until the trainer has it
+  fetching_ = Fetching::kAdoption;  // until the trainer has it
   parts_.trainer->scale_learning_rate(0.5);
   parts_.trainer->adopt(std::move(state), [this] {
     post([this] {

@@ -93,11 +93,20 @@ void ExchangeLoop::set_rounds_every(Duration interval) {
   });
 }
 
-void ExchangeLoop::fetch(NodeId donor, std::vector<gossip::ItemKey> wanted,
-                         std::map<gossip::ItemKey, Hash256> expected) {
-  post([this, donor, wanted = std::move(wanted), expected = std::move(expected)]() mutable {
-    fetch_donor_ = donor;
-    transfer_.fetch(clock_.now(), donor, std::move(wanted), std::move(expected));
+void ExchangeLoop::fetch(std::vector<NodeId> donors, gossip::FetchOrder order) {
+  post([this, donors = std::move(donors), order = std::move(order)]() mutable {
+    last_giver_ = donors.empty() ? NodeId{} : donors.front();
+    lost_donors_.clear();
+    transfer_.fetch(clock_.now(), donors, std::move(order));
+    fetch_donors_ = std::move(donors);
+  });
+}
+
+void ExchangeLoop::set_donors(std::vector<NodeId> donors) {
+  post([this, donors = std::move(donors)]() mutable {
+    if (!transfer_.fetching() || donors == fetch_donors_) return;
+    transfer_.set_donors(clock_.now(), donors);
+    fetch_donors_ = std::move(donors);
   });
 }
 
@@ -178,6 +187,7 @@ void ExchangeLoop::handle(MeshEvent& event) {
   }
   if (std::holds_alternative<PeerUp>(event)) {
     connect_peers(now);
+    transfer_.set_donors(now, fetch_donors_);  // it may be one that was gone for a moment
   } else if (const auto* down = std::get_if<PeerDown>(&event)) {
     transfer_.peer_gone(now, down->id);
     connect_peers(now);
@@ -217,19 +227,34 @@ void ExchangeLoop::turn(TimePoint now) {
   send_all(machine_.take_outgoing());
   send_all(transfer_.take_outgoing());
 
+  report_fetch();
   auto events = machine_.take_events();
-  auto fetched = transfer_.take_fetched();
-  auto end = transfer_.take_end();
   // Exchanges are only counted: the control loop looks often enough. What it must act on wakes it.
-  bool ring = !fetched.empty() || end.has_value();
+  bool ring = false;
   for (const auto& event : events) ring |= event.kind == gossip::ExchangeEvent::Kind::kLagging;
   const std::lock_guard lock(mutex_);
   for (auto& event : events) happenings_.emplace_back(std::move(event));
-  for (auto& item : fetched) happenings_.emplace_back(std::move(item));
-  if (end) happenings_.emplace_back(FetchEnded{fetch_donor_, std::move(*end)});
   snapshot_ = {machine_.counters(),     mesh_.counters(),         machine_.open_count(),
                machine_.ledger_entries(), machine_.ledger_bytes(), machine_.inbound_bytes(), machine_.drained()};
   if (ring) on_happening_();
+}
+
+void ExchangeLoop::report_fetch() {
+  for (const auto& trouble : transfer_.take_troubles()) {
+    lost_donors_.push_back(trouble.donor);
+    log_.log(LogLevel::kInfo, "exchange", "a donor was lost",
+             {{"peer", trouble.donor.short_hex()}, {"why", trouble.why.message}});
+  }
+  auto fetched = transfer_.take_fetched();
+  auto end = transfer_.take_end();
+  if (fetched.empty() && !end) return;
+  const std::lock_guard lock(mutex_);
+  for (auto& item : fetched) {
+    last_giver_ = item.from;
+    happenings_.emplace_back(std::move(item));
+  }
+  if (end) happenings_.emplace_back(FetchEnded{last_giver_, std::move(*end), std::exchange(lost_donors_, {})});
+  on_happening_();
 }
 
 void ExchangeLoop::run() {

@@ -32,7 +32,12 @@ struct BulkPeer {
   bool operator==(const BulkPeer&) const = default;
 };
 
-struct FetchEnded { NodeId donor; Status status; };
+// `donor`: who gave the last item that arrived; `lost`: who was dropped on the way.
+struct FetchEnded {
+  NodeId donor;
+  Status status;
+  std::vector<NodeId> lost = {};
+};
 using Happening = std::variant<gossip::ExchangeEvent, gossip::StateTransfer::Fetched, FetchEnded>;
 
 struct ExchangeSnapshot {
@@ -63,7 +68,8 @@ class ExchangeLoop {
   void step(Step step);          // trainer thread: a safe point has passed
   void set_rounds_every(Duration interval);  // finishing: rounds by time, nobody steps; zero = off
   void abandon_open();
-  void fetch(NodeId donor, std::vector<gossip::ItemKey> wanted, std::map<gossip::ItemKey, Hash256> expected);
+  void fetch(std::vector<NodeId> donors, gossip::FetchOrder order);
+  void set_donors(std::vector<NodeId> donors);   // of the running fetch
   void cancel_fetch();
 
   // Stops delivering messages to the machine and hands out its ledger: until resume_exchanges() nothing touches the replica
@@ -80,6 +86,7 @@ class ExchangeLoop {
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
   void turn(TimePoint now);      // ticks, rounds, outgoing, events
+  void report_fetch();           // what arrived, who was lost, the end
   void send_all(std::vector<gossip::Outgoing> outgoing);
   [[nodiscard]] TimePoint deadline() const;
 
@@ -95,7 +102,9 @@ class ExchangeLoop {
   std::vector<BulkPeer> peers_;
   std::map<NodeId, TimePoint> dial_after_;  // peers without a link: when to dial them ourselves
   std::map<NodeId, std::string> dialled_;
-  NodeId fetch_donor_;
+  std::vector<NodeId> fetch_donors_;
+  NodeId last_giver_;
+  std::vector<NodeId> lost_donors_;
   bool paused_ = false;
   std::vector<MeshEvent> held_back_;        // arrived while paused
   std::size_t held_back_bytes_ = 0;

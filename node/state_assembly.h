@@ -1,5 +1,5 @@
-// StateAssembly: puts fetched items together into one state, and the manifest by which a final state is declared.
-// Pure; one owner (control loop).
+// StateAssembly: puts fetched items together into one state, and the manifest by which a final
+// state is declared. Pure; one owner (control loop).
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,39 @@
 
 namespace kith::node {
 
-// Hashes of every fragment (R) and of the integers, and the facts of the final file as JSON. Its BLAKE2b-256 is FINAL's root.
+// Hashes of every fragment (R) and of the integers, and the facts of the final file as JSON. Its
+// BLAKE2b-256 is FINAL's root.
 struct Manifest {
   std::vector<Hash256> fragments;
   Hash256 integers;
   std::string facts_json;
 
-  [[nodiscard]] std::vector<std::byte> encode() const;   // u64 count, hashes, integers' hash, text
+  [[nodiscard]] std::vector<std::byte> encode() const;  // u64 count, hashes, integers' hash, text
   static Result<Manifest> decode(std::span<const std::byte> bytes, std::size_t fragments_expected);
 };
 std::string facts_to_json(const FinalFacts& facts);
 Result<FinalFacts> facts_from_json(const std::string& text);
 
 // Manifest of a state at rest.
-Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers, const FinalFacts& facts);
+Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers,
+                     const FinalFacts& facts);
 
 class StateAssembly {
  public:
   // Starts from the replica's present values (so that only what differs need be fetched).
   StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers);
 
-  // Everything of a donor's running state but moments, and then the moments' pieces.
-  [[nodiscard]] std::vector<gossip::ItemKey> running_items() const;
-  [[nodiscard]] std::vector<gossip::ItemKey> optimizer_items() const;      // after running_items() arrived
-  // What differs from a final state, with the hashes that it must have.
-  [[nodiscard]] std::map<gossip::ItemKey, Hash256> differing(const Manifest& manifest) const;
+  // What is still missing of a running state: fragments that have not arrived, or did when the
+  // cluster's progress was below `not_before`, and the integers (always: they and the moments are
+  // of one safe point of one donor); with the moments' pieces if `with_moments`.
+  [[nodiscard]] gossip::FetchOrder missing(bool with_moments, Samples not_before) const;
+  // What differs from a final state, with the hashes and sizes that it must have.
+  [[nodiscard]] gossip::FetchOrder differing(const Manifest& manifest) const;
+  // The manifest of the final state with this hash.
+  [[nodiscard]] gossip::FetchOrder manifest_order(const Hash256& root) const;
 
-  Status add(const gossip::StateTransfer::Fetched& fetched);               // kCorrupt: wrong size
+  // kCorrupt: wrong size. Integers of a running state void the optimiser's pieces that came before.
+  Status add(const gossip::StateTransfer::Fetched& fetched);
   [[nodiscard]] compute::TrainerState take(bool with_optimizer);
   [[nodiscard]] const std::vector<float>& values() const { return values_; }
   [[nodiscard]] const std::vector<std::int64_t>& integers() const { return integers_; }
@@ -51,8 +57,9 @@ class StateAssembly {
   std::vector<compute::FragmentRange> ranges_;
   std::vector<float> values_;
   std::vector<std::int64_t> integers_;
+  [[nodiscard]] gossip::Expected size_of(const gossip::ItemKey& key) const;
+  std::map<FragmentIndex, Samples> arrived_;  // of a running state: the donor's progress then
   std::map<std::uint32_t, std::vector<std::byte>> optimizer_;
-  std::uint32_t optimizer_pieces_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -4,11 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <set>
 
 #include "base/hash.h"
-#include "tests/gossip/dialogue.h"
+#include "tests/gossip/transfers.h"
 
 namespace kith::gossip {
 namespace {
@@ -16,103 +15,7 @@ namespace {
 using schema::StateItem;
 using testing::HasSubstr;
 
-class ToyDonor final : public DonorSource {
- public:
-  Result<Item> item(const ItemKey& key) override {
-    ++asked;
-    if (busy > 0) {
-      --busy;
-      return fail(ErrorCode::kBusy, "not yet");
-    }
-    const auto it = items.find(key);
-    if (it == items.end()) return fail(ErrorCode::kNotFound, "never");
-    Item item;
-    item.bytes = it->second;
-    item.hash = lie ? Hash256{} : hash_bytes(it->second.bytes());
-    item.optimizer_pieces = 3;
-    item.progress = 77;
-    return item;
-  }
-  void put(const ItemKey& key, std::size_t bytes) {
-    std::vector<std::byte> content(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) content[i] = static_cast<std::byte>(i * 7 + key.index);
-    items[key] = Slice::copy_of(content);
-  }
-  std::map<ItemKey, Slice> items;
-  int busy = 0;
-  int asked = 0;
-  bool lie = false;
-};
-
-class Transfers {
- public:
-  explicit Transfers(std::size_t count = 2, TransferSettings base = small_chunks()) {
-    for (std::size_t i = 0; i < count; ++i) {
-      donors_.push_back(std::make_unique<ToyDonor>());
-      TransferSettings settings = base;
-      settings.self = toy_id(static_cast<std::uint8_t>(i + 1));
-      settings.incarnation = 1;
-      if (i == other_run) settings.run_digest.bytes[0] = 1;
-      nodes_.push_back(std::make_unique<StateTransfer>(settings, *donors_[i]));
-    }
-  }
-  static TransferSettings small_chunks() {
-    TransferSettings settings;
-    settings.chunk_bytes = 10;
-    settings.window_chunks = 3;
-    return settings;
-  }
-  StateTransfer& operator[](std::size_t i) { return *nodes_[i]; }
-  ToyDonor& donor(std::size_t i) { return *donors_[i]; }
-
-  void deliver() {
-    for (int bound = 0; bound < 10000; ++bound) {
-      collect();
-      if (wire_.empty()) return;
-      auto [from, out] = std::move(wire_.front());
-      wire_.erase(wire_.begin());
-      const std::size_t to = out.to.bytes[0] - 1U;
-      nodes_[to]->on_message(now, toy_id(static_cast<std::uint8_t>(from + 1)), out.message,
-                             out.payload);
-    }
-    FAIL() << "never stops";
-  }
-  void advance(Duration d) {
-    const TimePoint end = now + d;
-    while (true) {
-      deliver();
-      TimePoint next = TimePoint::max();
-      for (auto& node : nodes_) next = std::min(next, node->next_deadline());
-      if (next > end) break;
-      now = std::max(now, next);
-      for (auto& node : nodes_) {
-        if (node->next_deadline() <= now) node->tick(now);
-      }
-    }
-    now = end;
-  }
-  // Every letter once, by number.
-  std::function<Fate(const Outgoing&, std::size_t)> rule;
-  std::size_t number = 0;
-  TimePoint now;
-  static inline std::size_t other_run = ~std::size_t{0};
-
- private:
-  void collect() {
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      for (Outgoing& out : nodes_[i]->take_outgoing()) {
-        const Fate fate = rule ? rule(out, number) : Fate::kPass;
-        ++number;
-        if (fate == Fate::kDrop) continue;
-        if (fate == Fate::kTwice) wire_.emplace_back(i, out);
-        wire_.emplace_back(i, std::move(out));
-      }
-    }
-  }
-  std::vector<std::unique_ptr<ToyDonor>> donors_;
-  std::vector<std::unique_ptr<StateTransfer>> nodes_;
-  std::vector<std::pair<std::size_t, Outgoing>> wire_;
-};
+const FetchOrder kOneFragment = order_of({{StateItem::kFragment, 0, false}});
 
 std::vector<ItemKey> put_some(ToyDonor& donor) {
   const std::vector<ItemKey> keys{{StateItem::kFragment, 0, false},
@@ -145,7 +48,7 @@ void expect_all(Transfers& t, const std::vector<ItemKey>& keys, const std::strin
 TEST(StateTransfer, FetchesEveryItemWhole) {
   Transfers t;
   const auto keys = put_some(t.donor(1));
-  t[0].fetch(t.now, toy_id(2), keys, {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
   EXPECT_TRUE(t[0].fetching());
   t.deliver();
   expect_all(t, keys);
@@ -154,7 +57,7 @@ TEST(StateTransfer, FetchesEveryItemWhole) {
 
 TEST(StateTransfer, AFetchOfNothingEndsAtOnce) {
   Transfers t;
-  t[0].fetch(t.now, toy_id(2), {}, {});
+  t[0].fetch(t.now, {toy_id(2)}, FetchOrder{});
   expect_all(t, {});
 }
 
@@ -162,7 +65,7 @@ TEST(StateTransfer, EverySingleAndDoubleAccidentIsRepaired) {
   std::size_t letters = 0;
   {
     Transfers t;
-    t[0].fetch(t.now, toy_id(2), put_some(t.donor(1)), {});
+    t[0].fetch(t.now, {toy_id(2)}, order_of(put_some(t.donor(1))));
     t.deliver();
     letters = t.number;
   }
@@ -174,7 +77,7 @@ TEST(StateTransfer, EverySingleAndDoubleAccidentIsRepaired) {
         t.rule = [&](const Outgoing&, std::size_t n) {
           return n == first || n == second ? fate : Fate::kPass;
         };
-        t[0].fetch(t.now, toy_id(2), keys, {});
+        t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
         t.advance(4s);
         expect_all(t, keys, std::to_string(first) + " and " + std::to_string(second));
       }
@@ -190,7 +93,7 @@ TEST(StateTransfer, SendsNoMoreThanItsWindow) {
     chunks += std::holds_alternative<schema::Chunk>(out.message) ? 1 : 0;
     return std::holds_alternative<schema::Credit>(out.message) ? Fate::kDrop : Fate::kPass;
   };
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 0, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
   t.deliver();
   EXPECT_EQ(chunks, 3U);
 }
@@ -199,15 +102,15 @@ TEST(StateTransfer, ABusyItemIsAskedForAgain) {
   Transfers t;
   const auto keys = put_some(t.donor(1));
   t.donor(1).busy = 3;
-  t[0].fetch(t.now, toy_id(2), keys, {});
-  t.advance(2s);
+  t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
+  t.advance(3s);
   expect_all(t, keys);
 }
 
 TEST(StateTransfer, AnAbsentItemEndsTheFetchWithItsName) {
   Transfers t;
   put_some(t.donor(1));
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 9, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of({{StateItem::kFragment, 9, false}}));
   t.deliver();
   const auto end = t[0].take_end();
   ASSERT_TRUE(end && !*end);
@@ -219,7 +122,7 @@ TEST(StateTransfer, ADonorThatLiesAboutItsHashIsCaught) {
   Transfers t;
   const auto keys = put_some(t.donor(1));
   t.donor(1).lie = true;
-  t[0].fetch(t.now, toy_id(2), keys, {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
   t.deliver();
   const auto end = t[0].take_end();
   ASSERT_TRUE(end && !*end);
@@ -231,7 +134,7 @@ TEST(StateTransfer, AnItemThatIsNotTheDeclaredOneIsRefusedBeforeItsBytesCome) {
   const auto keys = put_some(t.donor(1));
   Hash256 declared;
   declared.bytes[0] = 1;
-  t[0].fetch(t.now, toy_id(2), {keys[0]}, {{keys[0], declared}});
+  t[0].fetch(t.now, {toy_id(2)}, {{keys[0]}, {{keys[0], {.hash = declared}}}});
   std::size_t chunks = 0;
   t.rule = [&](const Outgoing& out, std::size_t) {
     chunks += std::holds_alternative<schema::Credit>(out.message) ? 1 : 0;
@@ -247,9 +150,9 @@ TEST(StateTransfer, AnItemThatIsNotTheDeclaredOneIsRefusedBeforeItsBytesCome) {
 TEST(StateTransfer, ExpectedHashesThatMatchAreAccepted) {
   Transfers t;
   const auto keys = put_some(t.donor(1));
-  std::map<ItemKey, Hash256> expected;
-  for (const ItemKey& key : keys) expected[key] = hash_bytes(t.donor(1).items[key].bytes());
-  t[0].fetch(t.now, toy_id(2), keys, expected);
+  std::map<ItemKey, Expected> expected;
+  for (const ItemKey& key : keys) expected[key].hash = hash_bytes(t.donor(1).items[key].bytes());
+  t[0].fetch(t.now, {toy_id(2)}, {keys, expected});
   t.deliver();
   expect_all(t, keys);
 }
@@ -257,7 +160,7 @@ TEST(StateTransfer, ExpectedHashesThatMatchAreAccepted) {
 TEST(StateTransfer, GivesUpOnASilentDonor) {
   Transfers t;
   t.rule = [](const Outgoing&, std::size_t) { return Fate::kDrop; };
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 0, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
   t.advance(4900ms);
   EXPECT_TRUE(t[0].fetching());
   t.advance(200ms);
@@ -268,7 +171,7 @@ TEST(StateTransfer, GivesUpOnASilentDonor) {
 
 TEST(StateTransfer, EndsWhenTheDonorIsGone) {
   Transfers t;
-  t[0].fetch(t.now, toy_id(2), put_some(t.donor(1)), {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(put_some(t.donor(1))));
   t[0].peer_gone(t.now, toy_id(3));
   EXPECT_TRUE(t[0].fetching());
   t[0].peer_gone(t.now, toy_id(2));
@@ -282,7 +185,8 @@ TEST(StateTransfer, ADonorServesFewAndTellsTheRestBusyUntilAPlaceIsFree) {
   Transfers t(4);
   for (std::size_t i = 0; i < 4; ++i) put_some(t.donor(i));
   const std::vector<ItemKey> keys{{StateItem::kFragment, 0, false}};
-  for (const std::size_t fetcher : {0U, 2U, 3U}) t[fetcher].fetch(t.now, toy_id(2), keys, {});
+  for (const std::size_t fetcher : {0U, 2U, 3U})
+    t[fetcher].fetch(t.now, {toy_id(2)}, order_of(keys));
   t.deliver();
   EXPECT_FALSE(t[0].fetching());
   EXPECT_FALSE(t[2].fetching());
@@ -298,7 +202,7 @@ TEST(StateTransfer, AFetcherThatNeverCollectsLosesItsPlace) {
   t.rule = [](const Outgoing& out, std::size_t) {
     return out.to == toy_id(1) ? Fate::kDrop : Fate::kPass;
   };
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 0, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
   t.deliver();
   EXPECT_LT(t[1].next_deadline(), TimePoint::max());
   t[0].cancel();
@@ -309,13 +213,13 @@ TEST(StateTransfer, AFetcherThatNeverCollectsLosesItsPlace) {
 TEST(StateTransfer, CancelTellsTheDonorAndSaysNothingMore) {
   Transfers t;
   const auto keys = put_some(t.donor(1));
-  t[0].fetch(t.now, toy_id(2), keys, {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
   t[0].cancel();
   t.advance(3s);
   EXPECT_FALSE(t[0].fetching());
   EXPECT_FALSE(t[0].take_end().has_value());
   EXPECT_TRUE(t[0].take_fetched().empty());
-  t[0].fetch(t.now, toy_id(2), keys, {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(keys));
   t.advance(1s);
   expect_all(t, keys);
 }
@@ -324,7 +228,7 @@ TEST(StateTransfer, AnotherRunIsRefused) {
   Transfers::other_run = 1;
   Transfers t;
   Transfers::other_run = ~std::size_t{0};
-  t[0].fetch(t.now, toy_id(2), put_some(t.donor(1)), {});
+  t[0].fetch(t.now, {toy_id(2)}, order_of(put_some(t.donor(1))));
   t.deliver();
   const auto end = t[0].take_end();
   ASSERT_TRUE(end && !*end);
@@ -336,7 +240,7 @@ TEST(StateTransfer, IgnoresExchangesAndForeignAnswers) {
   Transfers t(3);
   put_some(t.donor(1));
   t.rule = [](const Outgoing&, std::size_t) { return Fate::kDrop; };
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 0, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
   const ExchangeId e{toy_id(1), 1, kTransferBit | 1};
   t[0].on_message(t.now, toy_id(3), schema::Aborted{e, schema::AbortReason::kUnknown}, {});
   t[0].on_message(t.now, toy_id(3), schema::StateHeader{.e = e, .payload_bytes = 4}, {});
@@ -352,7 +256,7 @@ TEST(StateTransfer, IgnoresExchangesAndForeignAnswers) {
 TEST(StateTransfer, HeadersThatDeclareTheImpossibleAllocateNothing) {
   Transfers t;
   t.rule = [](const Outgoing&, std::size_t) { return Fate::kDrop; };
-  t[0].fetch(t.now, toy_id(2), {{StateItem::kFragment, 0, false}}, {});
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
   const ExchangeId e{toy_id(1), 1, kTransferBit | 1};
   for (const std::uint64_t bytes : {std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     t[0].on_message(t.now, toy_id(2),
