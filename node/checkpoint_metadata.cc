@@ -101,6 +101,7 @@ Metadata checkpoint_metadata(const CheckpointFacts& facts, const compute::Traine
           {"data_std", metadata_number(facts.data_std)},
           {"classes", std::to_string(facts.classes)},
           {"has_trained", facts.has_trained ? "1" : "0"},
+          {"depth_ahead", metadata_number(facts.depth_ahead)},
           {"step", std::to_string(image.step)},
           {"samples", std::to_string(image.samples)},
           {"cursor_pass", std::to_string(image.cursor.pass)},
@@ -127,6 +128,7 @@ Status read_checkpoint_metadata(const Metadata& metadata, CheckpointFacts& facts
   facts.data_std = read.number("data_std");
   facts.classes = read.count("classes");
   facts.has_trained = read.count("has_trained") != 0;
+  facts.depth_ahead = read.number("depth_ahead");
   image.step = read.count("step");
   image.samples = read.count("samples");
   image.cursor = {read.count("cursor_pass"), read.count("cursor_offset")};

@@ -29,6 +29,7 @@ struct Config {
     std::vector<std::string> join;
     std::string key_file;
     Preset preset;
+    Duration forget_after{0};   // 0: from the preset
   } cluster;
   struct Node {
     std::string name, listen = "127.0.0.1:7400", listen_bulk, advertise, http = "127.0.0.1:7480",

@@ -32,6 +32,10 @@ const KeyInfo kKeys[] = {
      .slot = KITH_SLOT(cluster.preset),
      .help = "all timeouts derive from it: probes every 0.2 s | 1 s | 5 s",
      .choices = "local|lan|wan"},
+    {.name = "cluster.forget_after",
+     .slot = KITH_SLOT(cluster.forget_after),
+     .help = "dead and left members leave the list after this; 0s: from the preset (5 h | 24 h | 5 days)",
+     .range = {0, 1e7}},
 
     {.name = "node.name",
      .slot = KITH_SLOT(node.name),

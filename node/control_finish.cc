@@ -37,8 +37,8 @@ void ControlLoop::begin_finish() {
 
 std::vector<gossip::FinishMachine::Peer> ControlLoop::finish_peers() const {
   std::vector<gossip::FinishMachine::Peer> peers;
-  for (const auto& [id, member] : membership_.members()) {
-    const auto& r = member.record;
+  for (const auto& [id, member] : roster_.members()) {
+    const auto& r = member.record();
     const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
     peers.push_back({id, r.run_state, r.converged, live});
   }
@@ -112,8 +112,8 @@ FinalFacts ControlLoop::final_facts(double accuracy) const {
 }
 
 void ControlLoop::declare() {
-  const bool alone = membership_.count(MemberState::kAlive) + membership_.count(MemberState::kSuspect) == 0;
-  if (alone && !membership_.members().empty())
+  const bool alone = roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
+  if (alone && !roster_.members().empty())
     say(LogLevel::kWarn, "no other member is left: this final state is this node's own, theirs may differ");
   else
     say(LogLevel::kInfo, "the members agree: declaring the final state");
@@ -166,8 +166,8 @@ void ControlLoop::accept_final(const schema::Final& final) {
 // The declarer, and whoever has it by now.
 std::vector<NodeId> ControlLoop::final_givers() {
   std::vector<NodeId> givers;
-  for (const auto& [id, member] : membership_.members()) {
-    const auto& r = member.record;
+  for (const auto& [id, member] : roster_.members()) {
+    const auto& r = member.record();
     const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
     const auto failed = donors_failed_.find(id);
     const bool has_it = r.run_state == RunState::kComplete || id == finish_.final()->declarer;

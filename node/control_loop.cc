@@ -18,15 +18,10 @@ namespace {
 
 constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(100);
 constexpr Duration kOwnPause = std::chrono::seconds(2);      // the loop did not run for so long: we were stopped
+constexpr Duration kStatusEvery = std::chrono::milliseconds(50);
 constexpr std::size_t kRecentRounds = 16;
 constexpr Duration kNonFiniteForgotten = std::chrono::minutes(2);
 constexpr int kNonFiniteDoublings = 8;
-
-gossip::MembershipSettings membership_settings(const Preset& preset) {
-  gossip::MembershipSettings settings;
-  settings.probe_interval = preset.probe_interval;
-  return settings;
-}
 
 JoinSettings join_settings(const ControlParts& parts) {
   const Config& config = *parts.config;
@@ -65,6 +60,26 @@ std::string advertised_bulk(const std::string& control, const std::string& bulk)
   return control.substr(0, control.rfind(':')) + bulk.substr(bulk.rfind(':'));
 }
 
+schema::MemberRecord first_record(const ControlParts& parts) {
+  schema::MemberRecord record;
+  record.id = parts.identity->id();
+  record.incarnation = parts.incarnation;
+  record.boot_nonce = parts.boot_nonce;
+  record.name = parts.config->node.name;
+  if (parts.control != nullptr) {
+    record.control_address = advertised(parts.config->node.advertise, parts.control->bound_address());
+    record.bulk_address = advertised_bulk(record.control_address, parts.bulk_address);
+  }
+  record.http_address = parts.http_address;
+  record.data_fingerprint = parts.data->fingerprint;
+  record.data_samples = parts.data->whole_count;
+  record.shard_samples = parts.data->train.count;
+  record.shard_index = parts.data->shard_index;
+  record.shard_count = parts.data->shard_count;
+  record.version_text = KITH_VERSION;
+  return record;
+}
+
 template <typename T>
 void keep_recent(std::deque<T>& values, T value) {
   values.push_back(value);
@@ -91,7 +106,9 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
       preset_(parts_.config->cluster.preset),
       self_(parts_.identity->id()),
       random_(parts_.seed),
-      membership_(membership_settings(preset_), self_, parts_.clock->now()),
+      record_(first_record(parts_)),
+      roster_({preset_.probe_interval, parts_.config->cluster.forget_after}, *parts_.identity, record_, parts_.control,
+              *parts_.clock, *parts_.log, random_),
       progress_(parts_.length),
       data_share_(share_settings(parts_), [this](auto mask, auto at) { parts_.trainer->share(std::move(mask), at); }, *parts_.log),
       finish_(finish_settings(parts_)),
@@ -100,21 +117,10 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
       waiting_since_(now()),
       next_waiting_word_(now() + std::chrono::seconds(2)) {
   next_checkpoint_ = now() + from_seconds(parts_.config->checkpoint.every_seconds);
-  record_.id = self_;
-  record_.incarnation = parts_.incarnation;
-  record_.name = parts_.config->node.name;
-  if (parts_.control != nullptr) {
-    record_.control_address = advertised(parts_.config->node.advertise, parts_.control->bound_address());
-    record_.bulk_address = advertised_bulk(record_.control_address, parts_.bulk_address);
-  }
-  record_.http_address = parts_.http_address;
-  record_.data_fingerprint = parts_.data->fingerprint;
-  record_.data_samples = parts_.data->whole_count;
   data_share_.describe(record_);
-  record_.shard_index = parts_.data->shard_index;
-  record_.shard_count = parts_.data->shard_count;
-  record_.version_text = KITH_VERSION;
+  parts_.policy->set_book(&roster_);
   if (parts_.restored) {
+    depth_ahead_ = static_cast<std::int64_t>(parts_.restored->depth_ahead);
     for (const auto& [hex, samples] : parts_.restored->others_samples) {
       const auto id = NodeId::from_hex(hex);
       const auto steps = parts_.restored->others_steps.find(hex);
@@ -197,8 +203,11 @@ void ControlLoop::on_nonfinite(const std::string& what) {
 
 int ControlLoop::run() {
   say(LogLevel::kInfo, "up", {{"members_needed", std::to_string(parts_.config->run.start_members)}});
-  if (parts_.control != nullptr)
-    for (const std::string& seed : parts_.config->cluster.join) parts_.control->dial(seed);
+  if (parts_.control != nullptr) {
+    std::vector<std::string> seeds = parts_.config->cluster.join;
+    for (std::size_t i = 0; i + 1 < seeds.size(); ++i) std::swap(seeds[i], seeds[i + random_.below(seeds.size() - i)]);
+    for (const std::string& seed : seeds) parts_.control->dial(seed);
+  }
   while (!exit_code_) {
     turn();
     if (exit_code_) break;
@@ -216,7 +225,7 @@ int ControlLoop::run() {
 }
 
 TimePoint ControlLoop::deadline() const {
-  return std::min({now() + kLookAtLeastEvery, membership_.next_deadline(), join_.next_deadline()});
+  return std::min({now() + kLookAtLeastEvery, roster_.next_deadline(), join_.next_deadline(), next_beat_});
 }
 
 void ControlLoop::turn() {
@@ -224,7 +233,7 @@ void ControlLoop::turn() {
   if (at - last_turn_ > kOwnPause) {
     say(LogLevel::kWarn, "this process did not run for a while: no member is blamed for that silence",
         {{"seconds", std::to_string(to_seconds(at - last_turn_))}});
-    membership_.on_own_pause(at);
+    roster_.on_own_pause();
   }
   last_turn_ = at;
   std::vector<std::function<void()>> commands;
@@ -235,20 +244,19 @@ void ControlLoop::turn() {
   for (auto& command : commands) command();
   if (leave_requested_ && state_ != RunState::kLeaving) enter(RunState::kLeaving);
   handle_happenings();
-  membership_.tick(at);
+  for (const gossip::SwimEvent& event : roster_.turn()) on_member_event(event);
+  if (const auto twin = parts_.policy->take_twin()) identity_in_use(twin->name + " at " + twin->control_address);
   join_.tick(at);
   const compute::TrainerStats stats = parts_.trainer->stats();
   progress_.note(self_, stats.samples, stats.steps);
   parts_.others_samples->store(progress_.samples() - std::min(progress_.samples(), stats.samples));
   parts_.others_steps->store(progress_.steps() - std::min(progress_.steps(), stats.steps));
   parts_.length_samples->store(parts_.length.steps > 0 ? 0.0 : progress_.length_samples());
-  data_share_.turn({at, state_, progress_.epoch(), adoptions_}, membership_.members(), record_);
+  data_share_.turn({at, state_, progress_.epoch(), adoptions_}, roster_.members(), record_);
   advance();
-  report_members();
   refresh_peers();
-  dial_members();
-  if (membership_.probe_due(at)) beat();
-  publish_status();
+  if (at >= next_beat_) beat();
+  if (at >= next_status_) publish_status();
 }
 
 void ControlLoop::handle(MeshEvent& event) {
@@ -256,16 +264,35 @@ void ControlLoop::handle(MeshEvent& event) {
     handle_message(received->from, received->message);
   } else if (const auto* up = std::get_if<PeerUp>(&event)) {
     on_peer_up(*up);
+  } else if (const auto* down = std::get_if<PeerDown>(&event)) {
+    roster_.on_peer_down(*down);
   } else if (const auto* refused = std::get_if<Refused>(&event)) {
-    if (refused->reject.code == schema::RejectCode::kNotReady) return;
-    const bool self = refused->reject.code == schema::RejectCode::kSelf;
-    // A name may stand for others too, so it stays dialled.
-    say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member",
-        {{"address", refused->address}, {"reason", refused->reject.detail}});
-    join_.on_refused(refused->address, refused->reject);
+    on_refused(*refused);
   } else if (const auto* failed = std::get_if<DialFailed>(&event)) {
     join_.on_unreachable(failed->address, failed->why);
   }
+}
+
+void ControlLoop::on_refused(const Refused& refused) {
+  using schema::RejectCode;
+  const schema::Reject& reject = refused.reject;
+  if (reject.code == RejectCode::kNotReady) return;
+  // Only a node that is not in yet believes this: for members there are signed records.
+  if (reject.code == RejectCode::kIdentity && join_.state() == JoinState::kSeeking &&
+      reject.seen_incarnation > roster_.own().incarnation)
+    return identity_in_use(reject.detail);
+  const bool self = reject.code == RejectCode::kSelf;
+  // A name may stand for others too, so it stays dialled.
+  say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member",
+      {{"address", refused.address}, {"reason", reject.detail}});
+  join_.on_refused(refused.address, reject);
+}
+
+// A copied data directory. Of the two processes this is the one that ends.
+void ControlLoop::identity_in_use(const std::string& where) {
+  say(LogLevel::kError, "this node's identity is in use elsewhere: a copied data directory? Remove identity.key and incarnation "
+                        "from the copy, and it becomes a node of its own", {{"other", where}});
+  exit_code_ = exit_code(ErrorCode::kDataDirInUse);
 }
 
 void ControlLoop::on_peer_up(const PeerUp& up) {
@@ -274,57 +301,38 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
       say(LogLevel::kWarn, "a member's run differs from ours", {{"peer", up.id.short_hex()}, {"what", *difference}});
       return;
     }
-    consider_lag(up.id, up.welcome->progress);
-    note_record(up.welcome->record, true);
-    for (const auto& record : up.welcome->records) note_record(record, false);
+    // The incarnation file is gone or old: what others remember of this node would make it deaf.
+    const Incarnation seen = up.welcome->seen_incarnation;
+    if (join_.state() == JoinState::kSeeking && seen >= parts_.incarnation) {
+      say(LogLevel::kWarn, "members know a later start of this node than its data directory does: starting again above it",
+          {{"peer", up.id.short_hex()}, {"boot_there", std::to_string(seen >> 32)},
+           {"boot_here", std::to_string(parts_.incarnation >> 32)}});
+      incarnation_to_pass_ = seen;
+      exit_code_ = exit_code(ErrorCode::kFailed);
+      return;
+    }
   }
-  if (up.hello) note_record(up.hello->record, true);
+  if (!roster_.on_peer_up(up)) {
+    say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", up.id.short_hex()}});
+    return;
+  }
   join_.on_peer(now());
 }
 
-// A record from the network: verified only when it is news.
-bool ControlLoop::note_record(const schema::MemberRecord& record, bool direct) {
-  if (record.id == self_) {
-    // Somebody else runs with our key: a copied data directory. The newer incarnation goes on, the other ends.
-    if (record.incarnation > parts_.incarnation && verify_record(record)) {
-      say(LogLevel::kError, "this node's identity is in use elsewhere: a copied data directory? Give the copy one of its own",
-          {{"address", record.control_address}, {"name", record.name}});
-      exit_code_ = exit_code(ErrorCode::kDataDirInUse);
-    }
-    return true;
-  }
-  if (membership_.is_news(record)) {
-    if (!verify_record(record)) {
-      say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", record.id.short_hex()}});
-      return false;
-    }
-    membership_.on_record(now(), record, direct);
-    if (membership_.find(record.id) != nullptr) note_progress_of(record);  // not those there is no room for
-    return true;
-  }
-  membership_.on_record(now(), record, direct);
-  return true;
-}
-
-void ControlLoop::note_progress_of(const schema::MemberRecord& record) {
+void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
+  using Kind = gossip::SwimEvent::Kind;
+  peers_changed_ = true;
+  if (event.kind == Kind::kUsurped) return identity_in_use(event.name + " at " + event.address);
+  const gossip::SwimMember* member = roster_.find(event.id);
+  if (member == nullptr) return;
+  const schema::MemberRecord& record = member->record();
   progress_.note(record.id, record.samples, record.step);
   progress_.note_data(record);
 }
 
 void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {
-  if (const auto* heartbeat = std::get_if<schema::Heartbeat>(&message)) {
-    if (heartbeat->record.id != from) return;
-    consider_lag(from, heartbeat->progress);
-    if (!note_record(heartbeat->record, true)) return;
-    membership_.on_heartbeat(now(), from, *heartbeat);
-    for (const auto& record : heartbeat->records) note_record(record, false);
-  } else if (const auto* leave = std::get_if<schema::Leave>(&message)) {
-    if (leave->record.id != from) return;
-    if (!note_record(leave->record, true)) return;
-    membership_.on_leave(now(), from);
-  } else if (const auto* final = std::get_if<schema::Final>(&message)) {
-    accept_final(*final);
-  }
+  if (roster_.on_message(from, message)) return;
+  if (const auto* final = std::get_if<schema::Final>(&message)) accept_final(*final);
 }
 
 void ControlLoop::handle_happenings() {
@@ -345,6 +353,8 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
   const auto reason = std::min<std::size_t>(static_cast<std::size_t>(event.reason), refused_.size() - 1);
   if (event.kind == Kind::kCompletedInitiator || event.kind == Kind::kCompletedResponder) {
     last_exchange_wall_[event.peer] = parts_.clock->wall_seconds();
+    const auto steps = static_cast<std::int64_t>(parts_.trainer->stats().steps);
+    depth_ahead_ = std::max(depth_ahead_, static_cast<std::int64_t>(std::min<Step>(event.peer_depth, 1ULL << 62)) - steps);
     const double relative =
         event.distance_squared == 0.0 ? 0.0 : std::sqrt(event.distance_squared / std::max(event.norm_squared, 1e-300));
     finish_.on_distance(event.fragment, relative);
@@ -368,13 +378,12 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
   } else if (event.kind == Kind::kForfeited) {
     say(LogLevel::kWarn, "a delta that its initiator never collected was given up", {{"peer", event.peer.short_hex()}});
   } else if (event.kind == Kind::kLagging && state_ == RunState::kTraining) {
-    begin_adoption("progress too far behind that of a member");
+    begin_adoption("a member's model is far deeper");
   }
 }
 
 void ControlLoop::refresh_record() {
   const compute::TrainerStats stats = parts_.trainer->stats();
-  ++record_.version;
   record_.run_state = state_;
   record_.converged = finish_.converged();
   record_.step = stats.steps;
@@ -383,89 +392,51 @@ void ControlLoop::refresh_record() {
   record_.accuracy = final_accuracy_ >= 0 ? final_accuracy_ : stats.eval_accuracy;
   record_.learning_rate = stats.learning_rate;
   record_.steps_per_second = stats.steps_per_second;
-  sign_record(*parts_.identity, record_);
+  record_.depth = depth();
+  roster_.set_own(record_, progress_.samples());
+  record_ = roster_.own();
   progress_.note_data(record_);
-  if (parts_.policy == nullptr) return;
   parts_.policy->set_record(record_);
-  std::vector<schema::MemberRecord> others;
-  for (const auto& [id, member] : membership_.members()) others.push_back(member.record);
-  // Those that can be dialled first: a WELCOME has room for few.
-  std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.state < b.state; });
-  parts_.policy->set_members(std::move(others), progress_.samples());
+  parts_.policy->set_progress(progress_.samples());
 }
 
 void ControlLoop::beat() {
+  next_beat_ = now() + preset_.probe_interval;
   refresh_record();
-  if (parts_.control == nullptr) return;
-  for (const auto& [id, member] : membership_.members()) {
-    if (!parts_.control->linked(id)) continue;
-    parts_.control->send(id, membership_.heartbeat_for(now(), id, record_, progress_.samples()));
-    const auto& final = finish_.final();
-    if (final && finish_.phase() == gossip::FinishPhase::kComplete && member.record.run_state != RunState::kComplete)
-      parts_.control->send(id, *final);
-  }
+  const auto& final = finish_.final();
+  if (final && finish_.phase() == gossip::FinishPhase::kComplete)
+    roster_.send(*final, [](const auto& record) { return record.run_state != RunState::kComplete; });
   parts_.donor->set_progress(progress_.samples());
-  if (parts_.exchange != nullptr) parts_.exchange->set_progress(progress_.samples(), record_.step, static_cast<Samples>(std::clamp(max_lag_samples(), 0.0, 1e18)));
+  if (parts_.exchange == nullptr) return;
+  parts_.exchange->set_depth(record_.depth, record_.step, max_lag());
+  consider_lag();
 }
 
 // Who may be averaged with, and who only linked to.
 void ControlLoop::refresh_peers() {
-  if (parts_.exchange == nullptr) return;
+  if (parts_.exchange == nullptr || !std::exchange(peers_changed_, false)) return;
   std::vector<BulkPeer> peers;
-  for (const auto& [id, member] : membership_.members()) {
-    const auto& r = member.record;
+  for (const auto& [id, member] : roster_.members()) {
+    const auto& r = member.record();
     if (r.state != MemberState::kAlive && r.state != MemberState::kSuspect) continue;
     const bool trains = r.run_state == RunState::kTraining || r.run_state == RunState::kFinishing;
-    peers.push_back({id, r.incarnation, r.bulk_address, trains && r.state == MemberState::kAlive});
+    peers.push_back({id, r.incarnation >> 32 << 32, r.bulk_address, trains && r.state == MemberState::kAlive});
   }
   if (peers == bulk_peers_) return;
   bulk_peers_ = peers;
   parts_.exchange->set_peers(std::move(peers));
 }
 
-void ControlLoop::dial_members() {
-  if (parts_.control == nullptr) return;
-  const TimePoint at = now();
-  for (const auto& [id, member] : membership_.members()) {
-    auto& dialled = dialled_[id];
-    const auto& r = member.record;
-    if (r.state == MemberState::kLeft || (!dialled.empty() && dialled != r.control_address)) {
-      if (!dialled.empty()) parts_.control->undial(dialled);
-      dialled.clear();
-      dial_after_.erase(id);
-      if (r.state == MemberState::kLeft) continue;
-    }
-    if (!dialled.empty() || parts_.control->linked(id)) {
-      dial_after_.erase(id);
-      continue;
-    }
-    const auto [it, fresh] = dial_after_.try_emplace(id, self_ < id ? at : at + kDialPatience);
-    if (at < it->second) continue;
-    dialled = r.control_address;
-    parts_.control->dial(dialled);
-    dial_after_.erase(it);
-  }
-}
-
-void ControlLoop::report_members() {
-  using Kind = gossip::MemberEvent::Kind;
-  for (const gossip::MemberEvent& event : membership_.take_events()) {
-    const char* what = event.kind == Kind::kJoined     ? "member joined"
-                       : event.kind == Kind::kAlive    ? "member alive again"
-                       : event.kind == Kind::kSuspect  ? "member silent: suspect"
-                       : event.kind == Kind::kDead     ? "member dead"
-                       : event.kind == Kind::kLeft     ? "member left"
-                                                       : "member returned";
-    say(event.kind == Kind::kDead ? LogLevel::kWarn : LogLevel::kInfo, what,
-        {{"name", event.name}, {"id", event.id.short_hex()}, {"address", event.address}});
-  }
-}
-
 void ControlLoop::publish_status() {
+  next_status_ = now() + kStatusEvery;
   NodeStatus status;
   status.self = record_;
   status.self.run_state = state_;
-  for (const auto& [id, member] : membership_.members()) status.members.push_back(member);
+  status.members.reserve(roster_.members().size());
+  for (const auto& [id, member] : roster_.members()) status.members.push_back(member);
+  status.swim = roster_.swim().counters();
+  status.isolated = roster_.swim().isolated();
+  status.local_health = roster_.swim().local_health();
   status.now = now();
   status.progress = progress_.samples();
   status.epoch = progress_.epoch();

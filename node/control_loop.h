@@ -23,7 +23,6 @@
 #include "base/random.h"
 #include "compute/trainer.h"
 #include "gossip/finish.h"
-#include "gossip/membership.h"
 #include "gossip/method.h"
 #include "gossip/progress.h"
 #include "node/checkpointer.h"
@@ -34,6 +33,7 @@
 #include "node/handshake.h"
 #include "node/join.h"
 #include "node/mesh.h"
+#include "node/roster.h"
 #include "node/state_assembly.h"
 #include "node/wake.h"
 
@@ -43,7 +43,8 @@ namespace kith::node {
 struct ControlParts {
   const Config* config = nullptr;
   const Identity* identity = nullptr;
-  Incarnation incarnation = 0;
+  Incarnation incarnation = 0;              // boot counter << 32
+  std::uint64_t boot_nonce = 0;
   const Clock* clock = nullptr;
   LogSink* log = nullptr;
   const compute::ModelSchema* schema = nullptr;
@@ -73,7 +74,10 @@ struct ControlParts {
 // What people and metrics see; a copy, consistent in itself.
 struct NodeStatus {
   schema::MemberRecord self;
-  std::vector<gossip::Member> members;
+  std::vector<gossip::SwimMember> members;
+  gossip::SwimCounters swim;
+  bool isolated = false;                    // no member answers: it is us who are cut off
+  unsigned local_health = 0;                // 0 = well; probes and timeouts are stretched by one more than that
   TimePoint now;
   Samples progress = 0;
   double epoch = 0.0;
@@ -111,6 +115,9 @@ class ControlLoop {
 
   [[nodiscard]] NodeStatus status() const;
 
+  // Other members know a higher incarnation of this node than its data directory does: to be raised, and started again.
+  [[nodiscard]] std::optional<Incarnation> incarnation_to_pass() const { return incarnation_to_pass_; }
+
   // Called on the trainer thread (through the daemon's listener).
   void on_evaluated(const compute::EvalResult& result);
   void on_nonfinite(const std::string& what);
@@ -129,16 +136,15 @@ class ControlLoop {
   void handle(MeshEvent& event);
   void handle_message(const NodeId& from, schema::Message& message);
   void on_peer_up(const PeerUp& up);
-  bool note_record(const schema::MemberRecord& record, bool direct);  // false: its signature is wrong
-  void note_progress_of(const schema::MemberRecord& record);
+  void on_refused(const Refused& refused);
+  void on_member_event(const gossip::SwimEvent& event);
+  void identity_in_use(const std::string& where);
   void handle_happenings();
   void on_exchange(const gossip::ExchangeEvent& event);
-  void beat();                               // heartbeats, FINAL again
+  void beat();                               // once per probe interval: our figures, FINAL again, lag
   void refresh_record();
   void refresh_peers();
-  void report_members();
   void publish_status();
-  void dial_members();
 
   // control_state.cc: waiting, joining, training, leaving
   void advance();                            // one look at the state machine
@@ -147,8 +153,10 @@ class ControlLoop {
   void enter(schema::RunState state);
   void start_training();
   [[nodiscard]] bool enough_members();
-  void consider_lag(const NodeId& from, Samples their_progress);
-  [[nodiscard]] double max_lag_samples() const;
+  [[nodiscard]] Step depth() const;
+  [[nodiscard]] Step deepest() const;        // of the members that could give their state
+  [[nodiscard]] Step max_lag() const;        // in steps
+  void consider_lag();
   void begin_adoption(const std::string& why);
   [[nodiscard]] bool nobody_holds_more() const;
   [[nodiscard]] std::vector<NodeId> adoption_donors();
@@ -184,12 +192,12 @@ class ControlLoop {
   Preset preset_;
   NodeId self_;
   Random random_;
-  gossip::Membership membership_;
+  schema::MemberRecord record_;
+  Roster roster_;
   gossip::Progress progress_;
   DataShare data_share_;
   gossip::FinishMachine finish_;
   JoinMachine join_;
-  schema::MemberRecord record_;
   schema::RunState state_ = schema::RunState::kWaiting;
   bool synced_ = false;                      // holds a state of this run: trained, adopted, or started equal
   std::optional<int> exit_code_;
@@ -199,9 +207,12 @@ class ControlLoop {
   TimePoint next_waiting_word_;
   TimePoint leave_deadline_;
   std::uint64_t epochs_evaluated_ = 0;
-  std::map<NodeId, TimePoint> dial_after_;
-  std::map<NodeId, std::string> dialled_;
+  TimePoint next_beat_;
+  TimePoint next_status_;
   std::vector<BulkPeer> bulk_peers_;
+  bool peers_changed_ = true;
+  std::int64_t depth_ahead_ = 0;             // of the model's depth over our own steps
+  std::optional<Incarnation> incarnation_to_pass_;
   std::uint64_t adoptions_ = 0;
   int recoveries_alone_ = 0;
   int nonfinite_times_ = 0;                  // in a row, each less than kNonFiniteForgotten after the one before
@@ -209,7 +220,6 @@ class ControlLoop {
   bool unhealthy_ = false;
 
   // adoption and final fetch
-  double lag_at_join_ = 0.0;                 // samples; largest difference seen while waiting, before counts were merged
   Fetching fetching_ = Fetching::kNothing;
   std::unique_ptr<StateAssembly> assembly_;
   NodeId donor_;

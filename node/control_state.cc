@@ -20,14 +20,15 @@ constexpr Duration kDonorPause = std::chrono::seconds(2);     // before asking a
 constexpr Duration kSayAgain = std::chrono::seconds(30);
 constexpr int kRecoveriesAlone = 3;
 constexpr int kFinishAloneGraces = 10;
-constexpr int kNewsIntervals = 10;                            // heartbeats lost or late before a difference means lag
-constexpr double kNewsSteps = 16.0;                           // per member: before its pace is known
+constexpr int kNewsIntervals = 10;                            // news lost or late before a difference means lag
+constexpr double kNewsSteps = 16.0;                           // before a pace is known
+constexpr double kNewsRounds = 4.0;                           // rounds in which a node may happen to exchange with nobody
 constexpr int kNoDonorIntervals = 10;                         // then a node with a state of its own goes on with that
 constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
 
 // Holds a state of this run worth taking: it has trained, and is not itself fetching or going.
-bool can_give(const gossip::Member& member) {
-  const auto& r = member.record;
+bool can_give(const gossip::SwimMember& member) {
+  const auto& r = member.record();
   const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
   return live && r.samples + r.step > 0 && r.run_state != RunState::kJoining && r.run_state != RunState::kLeaving;
 }
@@ -115,11 +116,11 @@ void ControlLoop::advance_waiting() {
     case JoinState::kJoined: {
       if (!synced_) {
         const Samples own = record_.samples;
-        const bool givers = std::any_of(membership_.members().begin(), membership_.members().end(),
+        const bool givers = std::any_of(roster_.members().begin(), roster_.members().end(),
                                         [](const auto& entry) { return can_give(entry.second); });
         const bool fresh = !parts_.restored || !parts_.restored->has_trained;
         if (givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
-        if (givers && lag_at_join_ > max_lag_samples()) return begin_adoption("the checkpoint is too far behind");
+        if (givers && deepest() > depth() + max_lag()) return begin_adoption("the checkpoint is too far behind");
         synced_ = true;
         if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
           say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",
@@ -128,7 +129,7 @@ void ControlLoop::advance_waiting() {
       if (progress_.done()) return begin_finish();
       if (enough_members()) return start_training();
       waiting_for_ = "waiting for " + std::to_string(parts_.config->run.start_members) + " members, " +
-                     std::to_string(1 + membership_.count(MemberState::kAlive)) + " here";
+                     std::to_string(1 + roster_.count(MemberState::kAlive)) + " here";
       break;
     }
   }
@@ -139,7 +140,7 @@ void ControlLoop::advance_waiting() {
 }
 
 bool ControlLoop::enough_members() {
-  const std::size_t here = 1 + membership_.count(MemberState::kAlive);
+  const std::size_t here = 1 + roster_.count(MemberState::kAlive);
   if (here >= parts_.config->run.start_members || progress_.samples() > 0) return true;
   const Duration limit = parts_.config->run.start_timeout;
   if (limit == Duration{0} || now() - waiting_since_ < limit) return false;
@@ -174,49 +175,62 @@ void ControlLoop::advance_training() {
   if (now() >= next_checkpoint_) write_checkpoint();
 }
 
-// The configured part of the run, but never less than what healthy members may differ by because the news of each other's
-// steps is a few heartbeats old.
-double ControlLoop::max_lag_samples() const {
-  double pace = record_.steps_per_second;
-  std::size_t members = 1;
-  for (const auto& [id, member] : membership_.members()) {
-    if (member.record.state != MemberState::kAlive) continue;
-    pace += member.record.steps_per_second;
-    ++members;
-  }
-  const double news_seconds = to_seconds(preset_.probe_interval * kNewsIntervals);
-  const double batch = parts_.config->train.batch_size;
-  const double floor = batch * (pace * news_seconds + kNewsSteps * static_cast<double>(members));
-  const std::string& text = parts_.config->exchange.max_lag;
-  const double length = progress_.length_samples();
-  const double number = std::stod(text);  // checked by the configuration
-  if (text.back() != '%') return std::max(floor, number * batch);
-  const double run = length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
-  return std::max(floor, run * number / 100.0);
+Step ControlLoop::depth() const {
+  const auto depth = static_cast<std::int64_t>(parts_.trainer->stats().steps) + depth_ahead_;
+  return static_cast<Step>(std::max<std::int64_t>(depth, 0));
 }
 
-// Compared before counts are merged: a slow node that exchanges has no lag, a frozen or fresh one has much.
-void ControlLoop::consider_lag(const NodeId& from, Samples their_progress) {
-  if (their_progress <= progress_.samples()) return;
-  const double lag = static_cast<double>(their_progress - progress_.samples());
-  // While waiting it is only remembered: the counts are merged at once, and the decision needs the members' records.
-  if (state_ == RunState::kWaiting) lag_at_join_ = std::max(lag_at_join_, lag);
-  if (state_ != RunState::kTraining) return;
-  const double limit = max_lag_samples();
-  if (lag <= limit) return;
+Step ControlLoop::deepest() const {
+  Step deepest = 0;
+  for (const auto& [id, member] : roster_.members())
+    if (can_give(member)) deepest = std::max(deepest, member.record().depth);
+  return deepest;
+}
+
+// The configured part of a node's steps in the run, but never less than what healthy members may differ by: news of each
+// other's steps is a few probe intervals old, and some methods let steps pass between exchanges.
+Step ControlLoop::max_lag() const {
+  double pace = record_.steps_per_second;
+  double trainers = 1;
+  for (const auto& [id, member] : roster_.members()) {
+    if (member.state() != MemberState::kAlive || member.record().run_state != RunState::kTraining) continue;
+    pace = std::max(pace, member.record().steps_per_second);
+    ++trainers;
+  }
+  const double news = pace * to_seconds(preset_.probe_interval * kNewsIntervals) + kNewsSteps;
+  const double floor = news + kNewsRounds * static_cast<double>(parts_.composition.every_steps);
+  const std::string& text = parts_.config->exchange.max_lag;
+  const double number = std::stod(text);  // checked by the configuration
+  if (text.back() != '%') return static_cast<Step>(std::max(floor, number));
+  const double batch = parts_.config->train.batch_size;
+  const double length = progress_.length_samples();
+  const double run = length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
+  return static_cast<Step>(std::clamp(run / (batch * trainers) * number / 100.0, floor, 1e18));
+}
+
+// A slow node that exchanges has no lag, since an exchange gives both sides the greater depth; halves of a cut cluster have
+// little; a frozen node has much, and so has the younger of two islands that meet.
+void ControlLoop::consider_lag() {
+  if (state_ != RunState::kTraining || parts_.composition.what == gossip::What::kNothing) return;
+  const Step ahead = deepest();
+  const Step limit = max_lag();
+  if (ahead <= depth() + limit) return;
   say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
-      {{"peer", from.short_hex()},
-       {"samples_behind", std::to_string(static_cast<std::uint64_t>(lag))},
-       {"max_lag_samples", std::to_string(static_cast<std::uint64_t>(limit))}});
+      {{"steps_behind", std::to_string(ahead - depth())},
+       {"max_lag_steps", std::to_string(limit)},
+       {"own_steps", std::to_string(record_.step)}});
   begin_adoption("too far behind");
 }
 
 // Whoever can give and has not failed lately.
 std::vector<NodeId> ControlLoop::adoption_donors() {
   std::vector<NodeId> donors;
-  for (const auto& [id, member] : membership_.members()) {
+  const Step ahead = deepest();
+  const Step limit = max_lag();
+  for (const auto& [id, member] : roster_.members()) {
     const auto failed = donors_failed_.find(id);
-    if (can_give(member) && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
+    const bool level = unhealthy_ || member.record().depth + limit >= ahead;  // not one who is himself behind
+    if (can_give(member) && level && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
   }
   return donors;
 }
@@ -226,7 +240,7 @@ void ControlLoop::begin_adoption(const std::string& why) {
       finish_.final())
     return;
   std::vector<NodeId> donors = adoption_donors();
-  const bool anybody = membership_.count(MemberState::kAlive) + membership_.count(MemberState::kSuspect) > 0;
+  const bool anybody = roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) > 0;
   const bool waited = state_ == RunState::kJoining && now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals;
   if (donors.empty() && unhealthy_ && (!anybody || waited))
     return recover_alone("no healthy member to take a state from");
@@ -252,7 +266,7 @@ void ControlLoop::begin_adoption(const std::string& why) {
   // What an interrupted try has brought is kept, unless the cluster has gone far since.
   if (!assembly_)
     assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
-  const auto lag = static_cast<Samples>(std::min(max_lag_samples(), 1e18));
+  const Samples lag = max_lag() * static_cast<Samples>(parts_.config->train.batch_size) * (1 + roster_.count(MemberState::kAlive));
   const Samples not_before = progress_.samples() - std::min(progress_.samples(), lag);
   fetching_ = Fetching::kAdoption;
   parts_.exchange->fetch(std::move(donors), assembly_->missing(!unhealthy_, not_before));
@@ -261,8 +275,8 @@ void ControlLoop::begin_adoption(const std::string& why) {
 // True when waiting for a donor is vain: we hold a state of this run, or no live member does.
 bool ControlLoop::nobody_holds_more() const {
   if (synced_) return true;
-  return std::none_of(membership_.members().begin(), membership_.members().end(), [](const auto& entry) {
-    const auto& r = entry.second.record;
+  return std::none_of(roster_.members().begin(), roster_.members().end(), [](const auto& entry) {
+    const auto& r = entry.second.record();
     const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
     return live && r.samples + r.step > 0;
   });
@@ -309,10 +323,12 @@ void ControlLoop::adopt_assembled() {
       ++adoptions_;
       synced_ = true;
       unhealthy_ = false;
-      const auto* donor = membership_.find(donor_);
+      const auto* donor = roster_.find(donor_);
+      const Step given = donor != nullptr ? donor->record().depth : deepest();
+      depth_ahead_ = static_cast<std::int64_t>(given) - static_cast<std::int64_t>(parts_.trainer->stats().steps);
       say(LogLevel::kInfo, "joined the run with the cluster's state",
-          {{"from", donor != nullptr ? donor->record.name : donor_.short_hex()},
-           {"members", std::to_string(1 + membership_.count(MemberState::kAlive))},
+          {{"from", roster_.name_of(donor_)},
+           {"members", std::to_string(1 + roster_.count(MemberState::kAlive))},
            {"bytes", std::to_string(bytes)},
            {"seconds", std::to_string(to_seconds(now() - adoption_began_))},
            {"progress", std::to_string(progress_.samples())}});
@@ -374,6 +390,7 @@ CheckpointFacts ControlLoop::facts() const {
   facts.data_std = parts_.data->std;
   facts.classes = parts_.data->classes;
   facts.has_trained = synced_;
+  facts.depth_ahead = static_cast<double>(depth_ahead_);
   return facts;
 }
 
@@ -414,11 +431,7 @@ void ControlLoop::advance_leaving() {
 void ControlLoop::finish_leaving() {
   if (settling_) return;
   refresh_record();
-  record_.state = MemberState::kLeft;
-  if (parts_.control != nullptr)
-    for (const auto& [id, member] : membership_.members())
-      if (parts_.control->linked(id)) parts_.control->send(id, schema::Leave{record_});
-  record_.state = MemberState::kAlive;
+  roster_.leave();
   leave_sent_ = true;
   leave_deadline_ = now() + (parts_.control != nullptr ? kLinger : Duration{0});
   say(LogLevel::kInfo, "left", {{"step", std::to_string(record_.step)}});

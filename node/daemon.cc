@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -36,6 +37,7 @@
 #include "node/exchange_loop.h"
 #include "node/handshake.h"
 #include "node/mesh.h"
+#include "node/mesh_handshake.h"
 #include "node/node_view.h"
 #include "node/replica_store.h"
 
@@ -408,6 +410,9 @@ int run_daemon(const Config& config, LogSink& log) {
   parts.config = &effective;
   parts.identity = &*identity;
   parts.incarnation = *incarnation;
+  // Two copies of a data directory draw the same numbers from everything else.
+  const schema::Nonce nonce = random_nonce();
+  std::memcpy(&parts.boot_nonce, nonce.data(), sizeof parts.boot_nonce);
   parts.clock = &clock;
   parts.log = &log;
   parts.schema = &schema;
@@ -480,6 +485,10 @@ int run_daemon(const Config& config, LogSink& log) {
     trainer.stop();
     if (exchange) exchange->stop();
     checkpointer.reset();  // what it has begun is finished while the loop it reports to is still there
+  }
+  if (const auto known = loop.incarnation_to_pass()) {
+    if (const auto raised = next_incarnation(dir, *known); !raised) return refuse(log, raised.error());
+    return kStartAgain;
   }
   return code;
 }

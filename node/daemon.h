@@ -8,6 +8,10 @@
 
 namespace kith::node {
 
+// Not an exit code: the same program is to be started again in this process's place (the data directory's boot counter was
+// behind what other members remember, and has been raised).
+inline constexpr int kStartAgain = -1;
+
 int run_daemon(const Config& config, LogSink& log);
 
 }  // namespace kith::node

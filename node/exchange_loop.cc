@@ -73,9 +73,9 @@ void ExchangeLoop::set_draining(bool draining) {
 void ExchangeLoop::set_codec(CodecId codec) {
   post([this, codec] { machine_.set_codec(codec); });
 }
-void ExchangeLoop::set_progress(Samples progress, Step own_step, Samples max_lag) {
-  post([this, progress, own_step, max_lag] {
-    machine_.set_progress(progress, own_step);
+void ExchangeLoop::set_depth(Step depth, Step own_step, Step max_lag) {
+  post([this, depth, own_step, max_lag] {
+    machine_.set_depth(depth, own_step);
     machine_.set_max_lag(max_lag);
   });
 }

@@ -64,7 +64,7 @@ class ExchangeLoop {
   void set_active(bool active);
   void set_draining(bool draining);
   void set_codec(CodecId codec);
-  void set_progress(Samples cluster_progress, Step own_step, Samples max_lag);
+  void set_depth(Step depth, Step own_step, Step max_lag);
   void step(Step step);          // trainer thread: a safe point has passed
   void set_rounds_every(Duration interval);  // finishing: rounds by time, nobody steps; zero = off
   void abandon_open();

@@ -1,6 +1,7 @@
 #include "node/handshake.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -50,13 +51,11 @@ Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
   welcome.progress = progress_;
   if (plane == Plane::kBulk) return welcome;
   welcome.facts = identity_.facts;
-  for (const auto& record : members_) {
-    if (record.id == hello.record.id) {
-      welcome.seen_incarnation = record.incarnation;
-    } else if (welcome.records.size() < kWelcomeRecords) {
-      welcome.records.push_back(record);
-    }
-  }
+  if (book_ == nullptr) return welcome;
+  if (const auto before = book_->record_of(hello.record.id); before && before->boot_nonce != hello.record.boot_nonce)
+    welcome.seen_incarnation = before->incarnation;
+  welcome.records = book_->sample(kWelcomeRecords);
+  std::erase_if(welcome.records, [&](const auto& record) { return record.id == hello.record.id; });
   return welcome;
 }
 
@@ -68,8 +67,36 @@ Reject RunPolicy::refuse(RejectCode code, std::string detail) const {
   return reject;
 }
 
+bool outlives(const schema::MemberRecord& a, const schema::MemberRecord& b) {
+  return std::pair(a.incarnation >> 32, a.boot_nonce) > std::pair(b.incarnation >> 32, b.boot_nonce);
+}
+
+// One key, two processes: the one that does not go on is told an incarnation above its own.
+std::optional<Reject> RunPolicy::judge_identity(const Hello& hello) {
+  std::optional<schema::MemberRecord> other;
+  if (hello.record.id == self_) {
+    const std::lock_guard lock(mutex_);
+    other = record_;
+    if (outlives(hello.record, record_)) twin_ = hello.record;
+  } else if (hello.plane == Plane::kControl && book_ != nullptr) {
+    other = book_->record_of(hello.record.id);
+    if (!other || other->state != schema::MemberState::kAlive || !outlives(*other, hello.record)) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  auto reject = refuse(RejectCode::kIdentity, "the identity of this node is in use by another process, " + other->name + " at " +
+                                                  other->control_address + ": a copied data directory?");
+  if (outlives(*other, hello.record)) reject.seen_incarnation = std::max(other->incarnation, hello.record.incarnation + 1);
+  return reject;
+}
+
+std::optional<schema::MemberRecord> RunPolicy::take_twin() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(twin_, std::nullopt);
+}
+
 std::optional<Reject> RunPolicy::judge(const Hello& hello) {
-  if (hello.record.id == self_) return refuse(RejectCode::kSelf, "this is the node itself");
+  if (auto reject = judge_identity(hello)) return reject;
   if (hello.protocol_min > schema::kProtocolVersion || hello.protocol_max < schema::kProtocolVersion)
     return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) + " here, " +
                                              std::to_string(hello.protocol_min) + " to " +
@@ -97,9 +124,8 @@ void RunPolicy::set_record(const schema::MemberRecord& own) {
   record_ = own;
 }
 
-void RunPolicy::set_members(std::vector<schema::MemberRecord> others, Samples progress) {
+void RunPolicy::set_progress(Samples progress) {
   const std::lock_guard lock(mutex_);
-  members_ = std::move(others);
   progress_ = progress;
 }
 

@@ -26,6 +26,18 @@ Hash256 run_digest(const std::string& cluster, const std::string& run_id);
 // First difference between two lists of facts as "run.seed: 7 here, 8 there", nullopt if they agree.
 std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there);
 
+// What the handshake on the control plane asks about members (Roster answers).
+class MemberBook {
+ public:
+  virtual ~MemberBook() = default;
+  virtual std::optional<schema::MemberRecord> record_of(const NodeId& id) const = 0;
+  virtual std::vector<schema::MemberRecord> sample(std::size_t most) = 0;
+};
+
+// Two processes with one key (a copied data directory): true if `a` is the one that goes on. The later boot, then the higher
+// nonce; never refutations, which both raise against each other.
+bool outlives(const schema::MemberRecord& a, const schema::MemberRecord& b);
+
 class RunPolicy final : public HandshakePolicy {
  public:
   RunPolicy(RunIdentity identity, NodeId self);
@@ -37,17 +49,23 @@ class RunPolicy final : public HandshakePolicy {
   [[nodiscard]] std::optional<std::string> judge_welcome(const schema::Welcome& welcome) const;
 
   void set_record(const schema::MemberRecord& own);                 // signed
-  void set_members(std::vector<schema::MemberRecord> others, Samples progress);
+  void set_progress(Samples progress);
+  // Before the control Mesh is polled; asked on the control Mesh's thread only.
+  void set_book(MemberBook* book) { book_ = book; }
+  // A process with our own key that greeted us since the last call, and would outlive us.
+  std::optional<schema::MemberRecord> take_twin();
 
  private:
   [[nodiscard]] schema::Reject refuse(schema::RejectCode code, std::string detail) const;
+  std::optional<schema::Reject> judge_identity(const schema::Hello& hello);
 
   const RunIdentity identity_;
   const NodeId self_;
   std::mutex mutex_;                       // guards all below
   schema::MemberRecord record_;
-  std::vector<schema::MemberRecord> members_;
   Samples progress_ = 0;
+  std::optional<schema::MemberRecord> twin_;
+  MemberBook* book_ = nullptr;             // control Mesh's thread
 };
 
 }  // namespace kith::node

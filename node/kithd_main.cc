@@ -1,5 +1,8 @@
 // kithd: one node of a training run.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "base/clock.h"
@@ -9,6 +12,8 @@
 #include "node/log_format.h"
 
 namespace {
+
+constexpr const char* kStartedAgain = "_KITHD_STARTED_AGAIN";
 
 int refuse(const kith::Error& error) {
   std::fprintf(stderr, "kithd: %s\n", error.message.c_str());
@@ -39,5 +44,12 @@ int main(int argc, char** argv) {
   if (!level) return refuse(level.error());
   FormatLog log(log_settings(*format, *level));
   for (const std::string& note : config->notes) log.log(kith::LogLevel::kWarn, "config", note);
-  return run_daemon(*config, log);
+  const int code = run_daemon(*config, log);
+  if (code != kStartAgain) return code;
+  // Once only: who remembers more and more of us each time is lying.
+  if (::getenv(kStartedAgain) != nullptr)
+    return refuse({kith::ErrorCode::kFailed, "members remember ever later starts of this node: give it a new data directory"});
+  ::setenv(kStartedAgain, "1", 1);
+  ::execv("/proc/self/exe", argv);
+  return refuse({kith::ErrorCode::kFailed, "cannot start again: /proc is needed for that; start kithd once more"});
 }

@@ -169,18 +169,19 @@ std::optional<schema::Reject> MeshListener::find_objection(const schema::Hello& 
                                              " to " + std::to_string(hello.protocol_max) +
                                              " there");
   }
-  if (hello.record.id == core_.identity.id())
-    return object(RejectCode::kIdentity,
-                  "two processes use this identity: a copied data directory?");
   if (core_.links.links_of(hello.record.id) >= kLinksPerPeerMax)
     return object(RejectCode::kFull, "this node has too many connections here");
-  return core_.policy.judge(hello);
+  if (auto objection = core_.policy.judge(hello)) return objection;
+  if (hello.record.id == core_.identity.id())  // whatever the policy says: a link to oneself is none
+    return object(RejectCode::kIdentity,
+                  "two processes use this identity: a copied data directory?");
+  return std::nullopt;
 }
 
 void MeshListener::on_proof(const Incoming& incoming, const schema::Hello& hello,
                             const schema::Nonce& challenge) {
   if (auto objection = find_objection(hello, challenge))
-    return refuse(incoming.routing_id, objection->code, std::move(objection->detail));
+    return refuse(incoming.routing_id, std::move(*objection));
   welcome(incoming, hello);
 }
 
@@ -210,8 +211,13 @@ void MeshListener::welcome(const Incoming& incoming, const schema::Hello& hello)
 }
 
 void MeshListener::refuse(const std::string& routing_id, RejectCode code, std::string detail) {
+  refuse(routing_id, schema::Reject{code, std::move(detail), core_.identity.id(), 0});
+}
+
+void MeshListener::refuse(const std::string& routing_id, schema::Reject reject) {
   ++core_.counters.handshakes_refused;
-  core_.send(router_, &routing_id, schema::Reject{code, std::move(detail), core_.identity.id(), 0});
+  reject.id = core_.identity.id();
+  core_.send(router_, &routing_id, reject);
 }
 
 SendResult MeshListener::send(const std::string& routing_id, const schema::Message& message,

@@ -42,6 +42,7 @@ class MeshListener {
                                                const schema::Nonce& challenge);
   void welcome(const Incoming& incoming, const schema::Hello& hello);
   void refuse(const std::string& routing_id, schema::RejectCode code, std::string detail);
+  void refuse(const std::string& routing_id, schema::Reject reject);
   void hint(const std::string& routing_id);
   void made(int fd);
   void lost(int fd);

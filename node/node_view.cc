@@ -61,7 +61,7 @@ std::string NodeViewAdapter::status_json() {
   const compute::TrainerStats t = trainer_.stats();
   const auto& c = s.exchange.counters;
   std::size_t alive = 1;
-  for (const auto& member : s.members) alive += member.record.state == MemberState::kAlive ? 1 : 0;
+  for (const auto& member : s.members) alive += member.state() == MemberState::kAlive ? 1 : 0;
   json out = {{"name", s.self.name},
               {"id", s.self.id.hex()},
               {"run", config_.run.id},
@@ -78,6 +78,7 @@ std::string NodeViewAdapter::status_json() {
               {"members", alive},
               {"exchanges_total", c.completed_initiator + c.completed_responder},
               {"exchanges_failed_total", failed_of(c)},
+              {"shard_samples", s.self.shard_samples},
               {"staleness_steps", known(s.staleness_steps)},
               {"consensus_distance", known(s.consensus_relative)},
               {"last_checkpoint_step", s.checkpoints.written > 0 ? json(s.checkpoints.last_step) : json(nullptr)},
@@ -118,7 +119,7 @@ std::string NodeViewAdapter::members_json() {
                     {"version", r.version_text}});
   };
   add(s.self, 0.0);
-  for (const auto& member : s.members) add(member.record, member.rtt_seconds);
+  for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
   std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a["name"] < b["name"]; });
   return dump({{"members", list}});
 }
@@ -208,7 +209,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
     out.members.push_back(std::move(member));
   };
   add(s.self, -1.0);
-  for (const auto& member : s.members) add(member.record, member.rtt_seconds);
+  for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;

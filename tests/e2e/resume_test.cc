@@ -80,7 +80,9 @@ TEST(Restart, OfAFinishedRunSaysSoAndExitsZero) {
   cluster.add(alone({"run.epochs=0", "run.steps=20"}));
   ASSERT_TRUE(cluster.all_exit_zero(seconds(60)));
   const std::string before = final_bytes(cluster, 0);
-  cluster.restart(0);
+  NodeOptions ends_at_once;
+  ends_at_once.wait_ready = false;
+  cluster.restart(0, ends_at_once);
   ASSERT_TRUE(cluster.all_exit_zero(seconds(60)));
   EXPECT_NE(cluster[0].log().find("this run is complete"), std::string::npos);
   EXPECT_TRUE(final_bytes(cluster, 0) == before);

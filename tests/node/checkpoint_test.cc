@@ -60,6 +60,7 @@ TEST(Checkpoint, BringsBackEveryBit) {
   EXPECT_EQ(c.facts.epoch, 1.0 / 3.0);
   EXPECT_EQ(c.facts.data_mean, 0.1307);
   EXPECT_TRUE(c.facts.has_trained);
+  EXPECT_EQ(c.facts.depth_ahead, -17.0);
 }
 
 TEST(Checkpoint, ALossThatIsNotANumberYetComesBackAsSuch) {

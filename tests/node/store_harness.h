@@ -107,6 +107,7 @@ class StoreHarness {
     facts.data_mean = 0.1307;
     facts.classes = 10;
     facts.has_trained = true;
+    facts.depth_ahead = -17;
   }
 
   Result<std::string> write(Step step) {

@@ -1,0 +1,89 @@
+// Roster: who is there, as the control loop sees it. It drives gossip::Swim over the control Mesh: signs and verifies with the
+// node's key, keeps links to members (also to dead ones: a cut that heals must be noticed), says each change of a member's
+// state once, and answers the handshake's questions about members.
+//
+// Above kPartialViewAbove members a node keeps links only to the neighbours of its partial view (gossip/partial_view.h).
+// Thread: one owner (control loop; the control Mesh asks from inside its poll(), on the same thread).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "gossip/swim.h"
+#include "node/handshake.h"
+#include "node/identity.h"
+#include "node/mesh.h"
+
+namespace kith::node {
+
+struct RosterSettings {
+  Duration probe_interval{};
+  Duration forget_after{};        // 0: the preset's
+};
+
+class Roster final : public MemberBook, private gossip::RecordAuthority {
+ public:
+  using Members = std::map<NodeId, gossip::SwimMember>;
+
+  // `control` is null when there is no network: then nobody else ever appears.
+  Roster(RosterSettings settings, const Identity& identity, schema::MemberRecord own, Mesh* control, const Clock& clock,
+         LogSink& log, Random random);
+
+  // What the control Mesh reported. False: the record's signature is wrong.
+  bool on_peer_up(const PeerUp& up);
+  void on_peer_down(const PeerDown& down);
+  // True if it was a message of membership.
+  bool on_message(const NodeId& from, const schema::Message& message);
+
+  // Our figures changed; what is signed and sent from now on.
+  void set_own(const schema::MemberRecord& own, Samples progress);
+  [[nodiscard]] const schema::MemberRecord& own() const { return swim_.own(); }
+  void on_own_pause() { swim_.on_own_pause(clock_.now()); }
+  // Says LEAVE to every member.
+  void leave();
+  // To every member that we have a link to and that `wanted` accepts.
+  void send(const schema::Message& message, const std::function<bool(const schema::MemberRecord&)>& wanted);
+
+  // Timers, what is to be sent, links, log. Returns what changed since the last turn.
+  std::vector<gossip::SwimEvent> turn();
+  [[nodiscard]] TimePoint next_deadline() const { return swim_.next_deadline(); }
+
+  [[nodiscard]] const Members& members() const { return swim_.members(); }    // self excluded
+  [[nodiscard]] const gossip::SwimMember* find(const NodeId& id) const { return swim_.find(id); }
+  [[nodiscard]] std::size_t count(schema::MemberState state) const { return swim_.count(state); }
+  [[nodiscard]] std::string name_of(const NodeId& id) const;                  // or the id's first digits
+  [[nodiscard]] const gossip::Swim& swim() const { return swim_; }
+
+  // MemberBook: what the handshake needs to know.
+  std::optional<schema::MemberRecord> record_of(const NodeId& id) const override;
+  std::vector<schema::MemberRecord> sample(std::size_t most) override;
+
+ private:
+  void sign(schema::MemberRecord& own) override;
+  void sign(schema::Accusation& own) override;
+  bool verify(const schema::MemberRecord& record) override;
+  bool verify(const schema::Accusation& accusation) override;
+  void send_all();
+  void dial_members();
+  void keep_link(const NodeId& id, const gossip::SwimMember& member, TimePoint at);
+  void drop_link(const NodeId& id);
+  void say(const gossip::SwimEvent& event);
+
+  const Identity& identity_;
+  Mesh* control_;
+  const Clock& clock_;
+  LogSink& log_;
+  Random random_;
+  gossip::Swim swim_;
+  std::map<NodeId, TimePoint> dial_after_;
+  std::map<NodeId, std::string> dialled_;
+  bool links_changed_ = true;
+  bool isolated_ = false;
+};
+
+}  // namespace kith::node
