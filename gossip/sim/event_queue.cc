@@ -41,6 +41,24 @@ const char* name_of(EventKind kind) {
       return "heal";
     case EventKind::kSample:
       return "sample";
+    case EventKind::kSwimTick:
+      return "membership deadline";
+    case EventKind::kSwimDeliver:
+      return "membership message";
+    case EventKind::kSwimJoin:
+      return "join";
+    case EventKind::kSwimDial:
+      return "dialling";
+    case EventKind::kSwimLinkLost:
+      return "loss of a link";
+    case EventKind::kSwimFigures:
+      return "new figures";
+    case EventKind::kSwimLie:
+      return "lie";
+    case EventKind::kStall:
+      return "stall";
+    case EventKind::kResume:
+      return "end of a pause";
   }
   return "?";
 }

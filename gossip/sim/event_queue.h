@@ -30,6 +30,16 @@ enum class EventKind : std::uint8_t {
   kCut,     // a partition begins; `detail` = its number
   kHeal,    // ... ends
   kSample,  // the variance over the nodes is recorded
+  // Membership by Swim machines.
+  kSwimTick,      // a machine's deadline
+  kSwimDeliver,   // a membership message arrives; `detail` = its slot
+  kSwimJoin,      // a node without links asks somebody it was told of
+  kSwimDial,      // ... makes links to members that it has none to
+  kSwimLinkLost,  // ... notices that its link to node `detail` is gone
+  kSwimFigures,   // ... has new figures in its own record
+  kSwimLie,       // a lying node accuses everybody
+  kStall,         // a slow node stands still for a moment; again and again
+  kResume,        // ... or a stopped one runs on
 };
 const char* name_of(EventKind kind);
 

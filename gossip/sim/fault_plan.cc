@@ -1,6 +1,11 @@
 #include "gossip/sim/fault_plan.h"
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
+
+#include "gossip/sim/swim_swarm.h"
 
 namespace kith::sim {
 namespace {
@@ -49,7 +54,71 @@ void draw_crashes(FaultPlan& plan, const SimulationSettings& settings, Random ra
   }
 }
 
+// Long enough for a death to be known everywhere, or shorter.
+Duration draw_absence(Random& random, Duration removal) {
+  const bool noticed = random.chance(0.5);
+  const double bound = to_seconds(removal);
+  return from_seconds(noticed ? random.uniform(1.05, 1.6) * bound : random.uniform(0.1, bound));
+}
+
+// The same faults as without machines, but in lengths that matter to them.
+void stretch(FaultPlan& plan, const SimulationSettings& settings, Random random) {
+  const Duration removal = membership_bounds(settings).removal();
+  const bool all_know_all = table_size(settings) + 1 >= settings.nodes;
+  const NodeIndex comers = all_know_all ? settings.nodes : std::min(kWatched, settings.nodes);
+  for (PlannedCrash& crash : plan.crashes) {
+    crash.node %= comers;
+    crash.away = draw_absence(random, removal);
+    crash.leaves = random.chance(0.3);
+    crash.silent = random.chance(0.3);
+    if (crash.leaves) crash.disk = PlannedCrash::Disk::kKept;
+    if (crash.disk == PlannedCrash::Disk::kForGood && !all_know_all)
+      crash.disk = PlannedCrash::Disk::kKept;
+  }
+  for (PlannedPause& pause : plan.pauses) {
+    if (random.chance(0.3))
+      pause.length = from_seconds(to_seconds(removal) * random.uniform(0.2, 2.0));
+  }
+  for (PlannedCut& cut : plan.cuts) {
+    if (random.chance(0.5))
+      cut.to = cut.from + from_seconds(to_seconds(removal) * random.uniform(0.2, 1.5));
+  }
+  if (settings.churn <= 0.0 || !all_know_all || settings.nodes < 4) return;
+  std::vector<NodeIndex> nodes(settings.nodes);
+  std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+  random.shuffle(std::span(nodes));
+  const double expected = settings.churn * settings.nodes * settings.seconds / 60.0;
+  const auto joins = static_cast<std::size_t>(std::min(settings.nodes / 8.0, expected / 4.0 + 1.0));
+  for (std::size_t i = 0; i < joins; ++i)
+    plan.joins.push_back({nodes[i], within(random, settings, 0.1, 0.9)});
+}
+
+void give_places(FaultPlan& plan, const std::vector<NodeIndex>& place) {
+  for (auto& crash : plan.crashes) crash.node = place[crash.node];
+  for (auto& pause : plan.pauses) pause.node = place[pause.node];
+  for (auto& adoption : plan.adoptions) adoption.node = place[adoption.node];
+  for (auto& join : plan.joins) join.node = place[join.node];
+  for (auto& cut : plan.cuts) {
+    const std::vector<std::uint8_t> side = cut.cut.side;
+    for (NodeIndex role = 0; role < side.size(); ++role) cut.cut.side[place[role]] = side[role];
+  }
+}
+
 }  // namespace
+
+std::vector<NodeIndex> places(const SimulationSettings& settings) {
+  std::vector<NodeIndex> place(settings.nodes);
+  std::iota(place.begin(), place.end(), NodeIndex{0});
+  if (settings.permute == 0) return place;
+  // Watched nodes and liars are the first: they swap among themselves.
+  Random random = Random(settings.permute).fork("places");
+  const std::uint32_t first = table_size(settings) + 1 < settings.nodes
+                                  ? std::min(kWatched, settings.nodes)
+                                  : std::min(settings.liars, settings.nodes);
+  random.shuffle(std::span(place).first(first));
+  random.shuffle(std::span(place).subspan(first));
+  return place;
+}
 
 FaultPlan draw_faults(const SimulationSettings& settings) {
   FaultPlan plan;
@@ -72,6 +141,8 @@ FaultPlan draw_faults(const SimulationSettings& settings) {
     const NodeIndex node = anyone();
     plan.adoptions.push_back({node, within(random, settings, 0.05, 0.95)});
   }
+  if (uses_swim(settings)) stretch(plan, settings, seeded.fork("swim faults"));
+  if (settings.permute != 0) give_places(plan, places(settings));
   return plan;
 }
 

@@ -21,7 +21,9 @@ struct PlannedCrash {
   } disk = Disk::kKept;
   NodeIndex node = 0;
   TimePoint at;
-  Duration away{0};  // until the restart; from shorter than anybody notices to several seconds
+  Duration away{0};     // until the restart; from shorter than anybody notices to several seconds
+  bool leaves = false;  // says so before
+  bool silent = false;  // nobody's link is reset: power lost
 };
 
 struct PlannedPause {
@@ -40,13 +42,25 @@ struct PlannedCut {
   TimePoint from, to;
 };
 
+// Not there at the start: joins then.
+struct PlannedJoin {
+  NodeIndex node = 0;
+  TimePoint at;
+};
+
 struct FaultPlan {
   std::vector<PlannedCrash> crashes;
   std::vector<PlannedPause> pauses;
   std::vector<PlannedAdoption> adoptions;
   std::vector<PlannedCut> cuts;
+  std::vector<PlannedJoin> joins;
 };
 
+// With Swim machines some last long enough to be noticed, some nodes leave or join, and only
+// watched ones come and go where tables do not hold everybody.
 FaultPlan draw_faults(const SimulationSettings& settings);
+
+// Who takes whose place: the identity, or a permutation drawn from `permute`. [role] = node
+std::vector<NodeIndex> places(const SimulationSettings& settings);
 
 }  // namespace kith::sim

@@ -74,8 +74,26 @@ std::string get_off(const S& s) {
   return show(!(s.*Member));
 }
 
+struct MembershipPlant {
+  std::string_view name;
+  MembershipFault fault;
+};
+constexpr MembershipPlant kMembershipPlants[] = {
+    {"one-accuser", MembershipFault::kOneAccuser},
+    {"short-suspicion", MembershipFault::kShortSuspicion},
+    {"long-suspicion", MembershipFault::kLongSuspicion},
+    {"mute-gossip", MembershipFault::kMuteGossip},
+    {"no-dead-retry", MembershipFault::kNoDeadRetry},
+};
+
 Status set_plant(S& s, std::string_view value) {
   s.planted = {};
+  s.membership_fault = MembershipFault::kNone;
+  for (const MembershipPlant& plant : kMembershipPlants) {
+    if (value != plant.name) continue;
+    s.membership_fault = plant.fault;
+    return {};
+  }
   if (value == "apply-result-twice") {
     s.planted.apply_result_twice = true;
   } else if (value == "drop-tombstone") {
@@ -83,7 +101,10 @@ Status set_plant(S& s, std::string_view value) {
   } else if (value == "quantise-sides-separately") {
     s.planted.quantise_sides_separately = true;
   } else if (!value.empty()) {
-    return expected("apply-result-twice, drop-tombstone or quantise-sides-separately", value);
+    return expected(
+        "apply-result-twice, drop-tombstone, quantise-sides-separately, one-accuser, "
+        "short-suspicion, long-suspicion, mute-gossip or no-dead-retry",
+        value);
   }
   return {};
 }
@@ -91,7 +112,17 @@ std::string get_plant(const S& s) {
   if (s.planted.apply_result_twice) return "apply-result-twice";
   if (s.planted.drop_tombstone) return "drop-tombstone";
   if (s.planted.quantise_sides_separately) return "quantise-sides-separately";
+  for (const MembershipPlant& plant : kMembershipPlants) {
+    if (s.membership_fault == plant.fault) return std::string(plant.name);
+  }
   return "";
+}
+
+Status set_membership(S& s, std::string_view value) {
+  if (value != "auto" && value != "swim" && value != "oracle")
+    return expected("auto, swim or oracle", value);
+  s.membership = std::string(value);
+  return {};
 }
 
 constexpr std::uint64_t kAny = ~0ULL;
@@ -110,11 +141,13 @@ constexpr SimulationOption kOptions[] = {
      get<&S::reorder>},
     {"latency-steps", "one-way delay in steps of 50 ms", set_real<&S::latency_steps, 0, 100000>,
      get<&S::latency_steps>},
-    {"partitions", "how often the network is cut", set_count<&S::partitions, 0, 1000>,
-     get<&S::partitions>},
-    {"churn", "crashes per node and minute", set_real<&S::churn, 0, 100000>, get<&S::churn>},
-    {"pauses", "processes stopped for a while, per node and minute",
-     set_real<&S::pauses, 0, 100000>, get<&S::pauses>},
+    {"partition",
+     "how often the network is cut in two during the run, every third time one way only",
+     set_count<&S::partitions, 0, 1000>, get<&S::partitions>},
+    {"churn", "crashes and leaves, each followed by a return, per node and minute; also joins",
+     set_real<&S::churn, 0, 100000>, get<&S::churn>},
+    {"pause", "processes stopped for a while, per node and minute", set_real<&S::pauses, 0, 100000>,
+     get<&S::pauses>},
     {"adoptions", "states adopted from a donor, per node and minute",
      set_real<&S::adoptions, 0, 100000>, get<&S::adoptions>},
     {"slow", "share of nodes ten times slower", set_real<&S::slow, 0, 1000>, get<&S::slow>},
@@ -126,7 +159,21 @@ constexpr SimulationOption kOptions[] = {
      set_real<&S::checkpoint_seconds, 50, 86400000>, get<&S::checkpoint_seconds>},
     {"detection-seconds", "time until a change of membership is seen",
      set_real<&S::detection_seconds, 0, 3600000>, get<&S::detection_seconds>},
-    {"method", "training method", set_text<&S::method>, get<&S::method>},
+    {"membership",
+     "who knows whom: swim (each node's own machine), oracle (the truth, late), auto (swim up to "
+     "256 "
+     "nodes or with --method local)",
+     set_membership, get<&S::membership>},
+    {"liars", "nodes that accuse everybody each probe interval", set_count<&S::liars, 0, 20000>,
+     get<&S::liars>},
+    {"probe-seconds", "probe interval; 0: 0.2, or ten one-way delays if that is more",
+     set_real<&S::probe_seconds, 0, 60000>, get<&S::probe_seconds>},
+    {"table-max", "members that a node's machine knows; 0: all up to 2,000 nodes, else 96",
+     set_count<&S::table_max, 0, 20000>, get<&S::table_max>},
+    {"permute", "nodes swap their fates; 0: they do not", set_count<&S::permute, 0, kAny>,
+     get<&S::permute>},
+    {"method", "training method; local: nothing is averaged, membership alone is simulated",
+     set_text<&S::method>, get<&S::method>},
     {"topology", "with whom to average; empty: the method's", set_text<&S::topology>,
      get<&S::topology>},
     {"codec", "fp32: exact, bf16: stands for lossy; empty: the method's", set_text<&S::codec>,

@@ -34,6 +34,7 @@ struct NodePlan {
   Duration step_time{0};
   Duration merge_time{0};  // 0: merges at once
   double busy = 0.0;
+  bool slow = false;
   bool quantise_sides_separately = false;
 };
 
@@ -67,6 +68,7 @@ class SimNode {
   [[nodiscard]] QuadraticTrainer& trainer() { return trainer_; }
   [[nodiscard]] std::uint32_t boots() const { return boots_; }
   [[nodiscard]] Duration merge_time() const { return plan_.merge_time; }
+  [[nodiscard]] bool slow() const { return plan_.slow; }
   [[nodiscard]] std::size_t checkpoints() const { return checkpoints_.size(); }
   [[nodiscard]] const std::vector<Fixed>& start_values() const { return plan_.start; }
 

@@ -24,6 +24,16 @@ namespace kith::sim {
 // The nominal time of one optimiser step.
 inline constexpr Duration kStepTime = std::chrono::milliseconds(50);
 
+// Defects of membership that its properties must find (planted in settings of the machines only).
+enum class MembershipFault : std::uint8_t {
+  kNone,
+  kOneAccuser,      // one accuser convicts: a liar removes whom it likes
+  kShortSuspicion,  // no time to refute: the slow are declared dead
+  kLongSuspicion,   // four times the time: the dead stay too long
+  kMuteGossip,      // changes are hardly told
+  kNoDeadRetry,     // islands never look for each other again
+};
+
 struct SimulationSettings {
   std::uint32_t nodes = 64;
   double seconds = 20.0;  // simulated; then faults end and all must come to rest
@@ -49,7 +59,17 @@ struct SimulationSettings {
       0.1;            // share of nodes whose merges take a fifth of a step (a copy from a GPU)
   double busy = 0.0;  // share of snapshots and commits that find no buffer
   double checkpoint_seconds = 2.0;
-  double detection_seconds = 1.0;  // until others look at the membership after a change
+  double detection_seconds = 1.0;  // until others look at the membership after a change (oracle)
+
+  // Membership. oracle: the truth with a delay. swim: each node's own machine. auto: swim up to 256
+  // nodes and whenever nothing is averaged, else oracle (at 1,000 nodes full of exchanges, machines
+  // that know everybody triple the memory and add a third to the time).
+  std::string membership = "auto";
+  double probe_seconds = 0.0;   // 0: 0.2 (preset local), or ten one-way delays if that is more
+  std::uint32_t liars = 0;      // nodes that accuse everybody each probe interval (the first ones)
+  std::uint32_t table_max = 0;  // members that a machine knows; 0: all up to 2,000 nodes, else 96
+  std::uint64_t permute = 0;    // other than 0: nodes swap places, fates and start values; no
+                                // aggregate may notice
 
   // Method: as in the configuration.
   std::string method = "ad-psgd";
@@ -74,7 +94,12 @@ struct SimulationSettings {
   double retry_seconds = 0.0;  // 0: 0.4 s, or 2.5 round trips if that is more
 
   gossip::PlantedFaults planted;
+  MembershipFault membership_fault = MembershipFault::kNone;
 };
+
+// Whether the nodes run Swim machines, and whether they do nothing else.
+bool uses_swim(const SimulationSettings& settings);
+bool membership_only(const SimulationSettings& settings);
 
 // Every setting that the command line can set, by its flag's name without dashes: one table for the
 // parser, the help and replay_command().
@@ -115,9 +140,27 @@ struct SimulationReport {
   double variance_factor_per_step = 0.0;            // geometric mean over the run
   double bytes_per_node_second = 0.0,
          messages_per_node_second = 0.0;  // payload; headers are about 100 bytes each
-  std::vector<double> variance;           // one entry per nominal step of the run
-  std::string text;                       // for people; ends with last_line
-  std::string last_line;                  // "seed=7 events=123 hash=0123456789abcdef violations=0"
+  // Membership by Swim machines; zero with the oracle.
+  bool swim = false;
+  std::uint64_t control_messages = 0;
+  double control_bytes_per_node_second = 0.0;  // encoded headers, second half of the run
+  double control_messages_per_node_second = 0.0;
+  std::uint64_t joins = 0, leaves = 0;
+  std::uint64_t deaths = 0;               // crashes that lasted until everybody had to know
+  double detection_first_seconds = 0.0;   // median: until the first node knows
+  double detection_median_seconds = 0.0;  // ... until a node knows
+  double detection_p99_seconds = 0.0;
+  double removal_bound_seconds = 0.0;   // suspicion max + 3 log2 n ticks
+  std::uint64_t false_deaths = 0;       // of nodes that were well
+  std::uint64_t false_death_views = 0;  // observers that believed one
+  double node_hours = 0.0;
+  double dissemination_p99_ticks = 0.0, dissemination_bound_ticks = 0.0;
+  std::uint64_t dissemination_samples = 0;
+  std::uint64_t suspicions = 0, refutations = 0;
+  std::uint32_t table = 0;       // members that a machine knows at most
+  std::vector<double> variance;  // one entry per nominal step of the run
+  std::string text;              // for people; ends with last_line
+  std::string last_line;         // "seed=7 events=123 hash=0123456789abcdef violations=0"
 };
 
 struct SimulationProgress {

@@ -17,16 +17,6 @@ Duration steps(double count) {
   return Duration(static_cast<std::int64_t>(count * static_cast<double>(kStepTime.count())));
 }
 
-NetworkSettings network_settings(const SimulationSettings& settings) {
-  NetworkSettings network;
-  network.loss = settings.loss;
-  network.duplicate = settings.duplicate;
-  network.reorder = settings.reorder;
-  network.latency = steps(settings.latency_steps);
-  network.reorder_delay_max = 4 * network.latency + kStepTime;
-  return network;
-}
-
 // A machine that sees only a sample of the others is enough for random partners; other topologies
 // number everybody.
 std::uint32_t view_size(const SimulationSettings& settings, const std::string& topology) {
@@ -49,19 +39,38 @@ Simulator::Simulator(const SimulationSettings& settings, const gossip::Compositi
                   settings.seed),
       oracle_(layout_, settings.nodes, settings.churn > 0.0),
       replay_(std::move(replay)) {
+  const std::vector<NodeIndex> place = places(settings_);
   Random draws = random_.fork("nodes");
-  for (NodeIndex i = 0; i < settings_.nodes; ++i) {
-    nodes_.push_back(std::make_unique<SimNode>(i, draw_node(i, draws), &oracle_,
-                                               random_.fork("node" + std::to_string(i))));
+  nodes_.resize(settings_.nodes);
+  for (NodeIndex role = 0; role < settings_.nodes; ++role) {
+    const NodeIndex i = place[role];
+    nodes_[i] = std::make_unique<SimNode>(i, draw_node(draws), &oracle_,
+                                          random_.fork("node" + std::to_string(role)));
     oracle_.start(i, nodes_[i]->store());
   }
-  for (NodeIndex i = 0; i < settings_.nodes; ++i) membership_.came_up(i, 1);
-  for (NodeIndex i = 0; i < settings_.nodes; ++i) boot(i);
+  start();
   schedule_faults();
   push(TimePoint{}, EventKind::kSample, kNobody);
 }
 
-NodePlan Simulator::draw_node(NodeIndex, Random& random) const {
+void Simulator::start() {
+  std::vector<bool> late(settings_.nodes);
+  for (const PlannedJoin& join : plan_.joins) late[join.node] = true;
+  std::vector<NodeIndex> first;
+  for (NodeIndex i = 0; i < settings_.nodes; ++i) {
+    if (!late[i]) first.push_back(i);
+  }
+  for (const NodeIndex i : first) membership_.came_up(i, 1);
+  if (uses_swim(settings_)) {
+    views_ = std::make_unique<MembershipOracle>(membership_oracle_settings(settings_));
+    SwarmHost& host = *this;
+    swarm_ = std::make_unique<SwimSwarm>(settings_, network_, *views_, host);
+    swarm_->start(first);
+  }
+  for (const NodeIndex i : first) boot(i);
+}
+
+NodePlan Simulator::draw_node(Random& random) const {
   NodePlan plan;
   plan.layout = layout_;
   for (std::size_t i = 0; i < layout_.total(); ++i) {
@@ -70,7 +79,8 @@ NodePlan Simulator::draw_node(NodeIndex, Random& random) const {
   }
   const double curvature = random.uniform(0.5, 2.0);
   plan.rate_curvature = settings_.training ? to_fixed(0.02 * curvature) : 0;
-  plan.step_time = random.chance(settings_.slow) ? 10 * kStepTime : kStepTime;
+  plan.slow = random.chance(settings_.slow);
+  plan.step_time = plan.slow ? 10 * kStepTime : kStepTime;
   plan.merge_time = random.chance(settings_.slow_merge) ? kStepTime / 5 : Duration{0};
   plan.busy = settings_.busy;
   plan.quantise_sides_separately = settings_.planted.quantise_sides_separately;
@@ -86,6 +96,10 @@ void Simulator::schedule_faults() {
   }
   for (const PlannedAdoption& adoption : plan_.adoptions) {
     push(adoption.at, EventKind::kAdopt, adoption.node);
+  }
+  for (const PlannedJoin& join : plan_.joins) push(join.at, EventKind::kRestart, join.node);
+  for (NodeIndex i = 0; swarm_ != nullptr && i < nodes_.size(); ++i) {
+    if (nodes_[i]->slow()) push(TimePoint{}, EventKind::kStall, i);
   }
   for (const PlannedCut& cut : plan_.cuts) {
     const std::uint32_t number = network_.add_cut(cut.cut);
@@ -135,6 +149,10 @@ void Simulator::boot(NodeIndex node) {
 SimulationReport Simulator::run(const ProgressCallback& progress) {
   report_.seed = settings_.seed;
   report_.variance_start = variance();
+  if (swarm_ != nullptr) {
+    run_until(TimePoint{from_seconds(settings_.seconds / 2)}, progress);
+    meter_.at_half(now_, *swarm_, views_->truth().node_hours(now_));
+  }
   run_until(TimePoint{from_seconds(settings_.seconds)}, progress);
   measure();
   if (!oracle_.violation()) settle(progress);
@@ -150,6 +168,7 @@ void Simulator::run_until(TimePoint end, const ProgressCallback& progress) {
     ++events_;
     trace(event);
     handle(event);
+    if (swarm_ != nullptr) check_views();
     if (event.node != kNobody) oracle_.check(event.node, nodes_[event.node]->store());
     if (events_ % kRecountEvery == 0) {
       std::vector<const FixedPointStore*> stores;
@@ -170,8 +189,12 @@ void Simulator::settle(const ProgressCallback& progress) {
   settling_ = true;
   network_.heal();
   membership_.network_changed();
+  if (swarm_ != nullptr) swarm_->stop_lying();
   for (const PlannedCrash& crash : plan_.crashes) {
     if (!nodes_[crash.node]->up() && !nodes_[crash.node]->gone_for_good) on_restart(crash.node);
+  }
+  for (const PlannedJoin& join : plan_.joins) {
+    if (!nodes_[join.node]->up() && !nodes_[join.node]->gone_for_good) on_restart(join.node);
   }
   std::vector<bool> gone;
   for (const auto& node : nodes_) gone.push_back(node->gone_for_good);
@@ -186,8 +209,9 @@ void Simulator::settle(const ProgressCallback& progress) {
   }
   // Questions of long suspended exchanges come every 10 s at last, reminders of the ledger every 30
   // s.
-  const Duration bound =
+  Duration bound =
       std::chrono::seconds(60) + 40 * (machine_settings().retry_interval + network_.delay_max());
+  if (swarm_ != nullptr) bound += agreement_bound(settings_);
   if (!all_at_rest()) run_until(begin + bound, progress);
   report_.settle_seconds = to_seconds(now_ - begin);
   if (oracle_.violation()) return;
@@ -204,6 +228,7 @@ bool Simulator::at_rest(NodeIndex node) const {
 
 bool Simulator::all_at_rest() const {
   if (!oracle_.all_landed()) return false;
+  if (swarm_ != nullptr && !swarm_->views_agree()) return false;
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     if (!at_rest(i)) return false;
   }
@@ -211,6 +236,10 @@ bool Simulator::all_at_rest() const {
 }
 
 void Simulator::report_restless(Duration bound) {
+  const std::string difference = swarm_ != nullptr ? swarm_->disagreement() : std::string{};
+  if (!difference.empty())
+    oracle_.report("views agree",
+                   std::to_string(to_seconds(bound)) + " s after the last fault " + difference);
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     if (at_rest(i)) continue;
     const gossip::ExchangeMachine& machine = nodes_[i]->machine();
@@ -242,17 +271,31 @@ bool Simulator::stale(const Event& event) const {
       return settling_ || !node.up();
     case EventKind::kRestart:
       return node.up();
+    case EventKind::kStall:
+      return settling_;
+    case EventKind::kResume:
+      return !node.up() || event.time != node.paused_until;
+    case EventKind::kSwimTick:
+    case EventKind::kSwimDeliver:
+    case EventKind::kSwimJoin:
+    case EventKind::kSwimDial:
+    case EventKind::kSwimLinkLost:
+    case EventKind::kSwimFigures:
+    case EventKind::kSwimLie:
+      return swarm_->stale(event);
     default:
       return false;
   }
 }
 
 bool Simulator::postponed(Event event) {
-  if (event.node == kNobody || event.kind == EventKind::kCrash) return false;
+  if (event.node == kNobody || event.kind == EventKind::kCrash || event.kind == EventKind::kStall)
+    return false;
   SimNode& node = *nodes_[event.node];
   if (node.paused_until <= now_) return false;
   event.time = node.paused_until;
   if (event.kind == EventKind::kTick) node.tick_at = event.time;
+  if (event.kind == EventKind::kSwimTick) swarm_->postpone_tick(event.node, event.time);
   queue_.push(event);
   return true;
 }
@@ -260,6 +303,7 @@ bool Simulator::postponed(Event event) {
 void Simulator::trace(const Event& event) {
   hash_.add(static_cast<std::uint64_t>(event.time.since_start.count()));
   hash_.add((static_cast<std::uint64_t>(event.kind) << 32) | event.node);
+  if (swarm_ != nullptr) swarm_->trace(event, hash_);
   if (event.kind != EventKind::kDeliver) return;
   const InFlight& flight = messages_[event.detail];
   hash_.add((static_cast<std::uint64_t>(flight.message.index()) << 32) | flight.from);
@@ -295,12 +339,21 @@ void Simulator::handle(const Event& event) {
       return on_adopt(event.node);
     case EventKind::kCut:
     case EventKind::kHeal:
-      if (settling_) return;
-      network_.set_cut(event.detail, event.kind == EventKind::kCut);
-      report_.partitions += event.kind == EventKind::kCut ? 1 : 0;
-      return membership_changed();
+      return on_cut(event.detail, event.kind == EventKind::kCut);
     case EventKind::kSample:
       return on_sample();
+    case EventKind::kStall:
+      return on_stall(event.node);
+    case EventKind::kResume:
+      return swarm_->resumed(event.node, std::chrono::milliseconds(event.detail));
+    case EventKind::kSwimTick:
+    case EventKind::kSwimDeliver:
+    case EventKind::kSwimJoin:
+    case EventKind::kSwimDial:
+    case EventKind::kSwimLinkLost:
+    case EventKind::kSwimFigures:
+    case EventKind::kSwimLie:
+      return swarm_->handle(event);
   }
 }
 

@@ -9,6 +9,9 @@
 // passed is over after
 //   tick(), and a node that holds a fragment for an exchange always has a deadline. So nobody waits
 //   for anybody: the wait-for graph has no edges.
+// - Who may be averaged with comes from each node's own Swim machine (the same network carries
+// both),
+//   or from an oracle that tells the truth late.
 // - After the last planned second faults end, learning stops, nobody proposes, and all must come to
 // rest in a bound.
 #pragma once
@@ -21,11 +24,14 @@
 #include "gossip/method.h"
 #include "gossip/sim/event_queue.h"
 #include "gossip/sim/fault_plan.h"
+#include "gossip/sim/membership_oracle.h"
+#include "gossip/sim/membership_run.h"
 #include "gossip/sim/membership_source.h"
 #include "gossip/sim/network.h"
 #include "gossip/sim/oracle.h"
 #include "gossip/sim/sim_node.h"
 #include "gossip/sim/simulate.h"
+#include "gossip/sim/swim_swarm.h"
 #include "gossip/sim/trace.h"
 
 namespace kith::sim {
@@ -33,7 +39,7 @@ namespace kith::sim {
 // Adds the counts that the report shows.
 void add_counters(gossip::ExchangeCounters& sum, const gossip::ExchangeCounters& counters);
 
-class Simulator {
+class Simulator final : private SwarmHost {
  public:
   Simulator(const SimulationSettings& settings, const gossip::Composition& composition,
             std::unique_ptr<gossip::PartnerChooser> chooser, std::string replay);
@@ -42,6 +48,11 @@ class Simulator {
   SimulationReport run(const ProgressCallback& progress);
 
  private:
+  // SwarmHost
+  [[nodiscard]] TimePoint now() const override { return now_; }
+  void schedule(const Event& event) override { queue_.push(event); }
+  void view_changed(NodeIndex node) override;
+
   struct InFlight {
     NodeIndex from = 0, to = 0;
     std::uint32_t from_boot = 0, to_boot = 0;
@@ -50,7 +61,8 @@ class Simulator {
   };
 
   // Set-up.
-  NodePlan draw_node(NodeIndex index, Random& random) const;
+  NodePlan draw_node(Random& random) const;
+  void start();
   void schedule_faults();
   void boot(NodeIndex node);
 
@@ -75,6 +87,9 @@ class Simulator {
   [[nodiscard]] std::vector<Fixed> donor_state(NodeIndex node);
   void on_adopt(NodeIndex node);
   void on_pause(const PlannedPause& pause);
+  void on_stall(NodeIndex node);
+  void stand_still(NodeIndex node, Duration length);
+  void on_cut(std::uint32_t cut, bool active);
   void on_checkpoint(NodeIndex node);
   void on_sample();
 
@@ -87,6 +102,7 @@ class Simulator {
   void note_proposal(NodeIndex node, const gossip::Outgoing& outgoing);
   void arm(NodeIndex node);
   void check_bounded(NodeIndex node, std::size_t outputs);
+  void check_views();
   [[nodiscard]] gossip::ExchangeCounters totals() const;
 
   void membership_changed();
@@ -106,6 +122,11 @@ class Simulator {
   Network network_;
   OracleMembership membership_;
   Oracle oracle_;
+  // Null with the oracle source of membership.
+  std::unique_ptr<MembershipOracle> views_;
+  std::unique_ptr<SwimSwarm> swarm_;
+  TrafficMeter meter_;
+  NodeIndex inspected_ = 0;
   EventQueue queue_;
   TraceHash hash_;
   TimePoint now_;

@@ -8,11 +8,7 @@
 #include "gossip/sim/simulator.h"
 
 namespace kith::sim {
-namespace {
-
-constexpr Samples kSamplesPerStep = 32;
-
-}  // namespace
+namespace {}  // namespace
 
 void Simulator::on_step(NodeIndex node) {
   SimNode& n = *nodes_[node];
@@ -27,7 +23,7 @@ void Simulator::on_step(NodeIndex node) {
 
 void Simulator::on_safe_point(NodeIndex node) {
   SimNode& n = *nodes_[node];
-  n.machine().set_progress(report_.steps * kSamplesPerStep, n.trainer().steps());
+  n.machine().set_depth(n.trainer().steps(), n.trainer().steps());
   n.machine().on_step(now_, n.trainer().steps());
   drain(node);
   n.trainer().begin_step();
@@ -42,7 +38,11 @@ void Simulator::on_deliver(std::uint32_t slot) {
   if (!to.up() || to.boots() != flight.to_boot || from.boots() != flight.from_boot) return;
   delivery_ = {flight.from, schema::name_of(flight.message), {}};
   if (const ExchangeId* e = exchange_of(flight.message)) delivery_.key = key_of(*e);
-  if (membership_.known_since(flight.from) > to.view_version) look_at_membership(flight.to);
+  if (swarm_ != nullptr) {
+    swarm_->greet(flight.to, flight.from);
+  } else if (membership_.known_since(flight.from) > to.view_version) {
+    look_at_membership(flight.to);
+  }
   const auto* propose = std::get_if<schema::Propose>(&flight.message);
   asked_ =
       propose != nullptr && propose->attempt > 0 && oracle_.is_open(propose->e) ? propose : nullptr;
@@ -66,7 +66,38 @@ void Simulator::on_tick(NodeIndex node) {
 
 void Simulator::on_pause(const PlannedPause& pause) {
   ++report_.pauses;
-  nodes_[pause.node]->paused_until = now_ + pause.length;
+  if (swarm_ == nullptr) {
+    nodes_[pause.node]->paused_until = now_ + pause.length;
+    return;
+  }
+  if (nodes_[pause.node]->paused_until >= now_ + pause.length) return;
+  stand_still(pause.node, pause.length);
+  views_->paused(now_, pause.node, pause.length);
+  swarm_->paused(pause.node, pause.length);
+}
+
+// A slow node gets the processor for a fifth of the time, in pieces.
+void Simulator::on_stall(NodeIndex node) {
+  const double still = random_.uniform(0.05, 0.6);
+  const double runs = random_.uniform(0.01, 0.15);
+  if (nodes_[node]->up() && nodes_[node]->paused_until < now_ + from_seconds(still))
+    stand_still(node, from_seconds(still));
+  push(now_ + from_seconds(still + runs), EventKind::kStall, node);
+}
+
+void Simulator::stand_still(NodeIndex node, Duration length) {
+  nodes_[node]->paused_until = now_ + length;
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(length);
+  push(now_ + length, EventKind::kResume, node, static_cast<std::uint32_t>(ms.count()));
+}
+
+void Simulator::on_cut(std::uint32_t cut, bool active) {
+  if (settling_) return;
+  network_.set_cut(cut, active);
+  report_.partitions += active ? 1 : 0;
+  if (swarm_ == nullptr) return membership_changed();
+  active ? views_->cut(now_) : views_->healed(now_);
+  if (active) swarm_->network_cut();
 }
 
 // What node/ does with a node that lags: everything open is given up, a donor's state replaces its
@@ -94,6 +125,10 @@ void Simulator::on_checkpoint(NodeIndex node) {
 
 void Simulator::on_sample() {
   if (!settling_) report_.variance.push_back(variance());
+  if (swarm_ != nullptr) {
+    views_->poll(now_);
+    swarm_->inspect(inspected_++ % settings_.nodes);
+  }
   push(now_ + kStepTime, EventKind::kSample, kNobody);
 }
 
@@ -101,7 +136,13 @@ void Simulator::on_crash(const PlannedCrash& crash) {
   using Disk = PlannedCrash::Disk;
   SimNode& n = *nodes_[crash.node];
   const bool disk = (crash.disk == Disk::kKept || crash.disk == Disk::kTorn) && n.checkpoints() > 0;
-  ++report_.crashes;
+  if (swarm_ != nullptr) {
+    if (crash.leaves) swarm_->leave(crash.node);
+    report_.leaves += crash.leaves ? 1 : 0;
+    swarm_->crash(crash.node, crash.silent);
+    views_->went_down(now_, crash.node, crash.leaves);
+  }
+  report_.crashes += crash.leaves ? 0 : 1;
   report_.crashes_disk_lost += disk ? 0 : 1;
   add_counters(ended_, n.machine().counters());
   n.crash();
@@ -128,6 +169,8 @@ void Simulator::on_restart(NodeIndex node) {
   }
   oracle_.restarted(node, n.store(), adopted);
   membership_.came_up(node, n.boots() + 1);
+  ++report_.joins;
+  if (swarm_ != nullptr) swarm_->boot(node);
   boot(node);
   membership_changed();
 }
@@ -146,7 +189,7 @@ std::vector<Fixed> Simulator::donor_state(NodeIndex node) {
 // ---- membership
 
 void Simulator::membership_changed() {
-  if (settling_) return;
+  if (settling_ || swarm_ != nullptr) return;
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     if (!nodes_[i]->up() || nodes_[i]->view_pending) continue;
     nodes_[i]->view_pending = true;
@@ -155,8 +198,23 @@ void Simulator::membership_changed() {
   }
 }
 
+void Simulator::view_changed(NodeIndex node) {
+  if (!nodes_[node]->up() || nodes_[node]->view_pending) return;
+  nodes_[node]->view_pending = true;
+  push(now_, EventKind::kView, node);
+}
+
+void Simulator::check_views() {
+  if (const auto& violation = views_->violation())
+    oracle_.report(violation->invariant, violation->text);
+}
+
 void Simulator::look_at_membership(NodeIndex node) {
   SimNode& n = *nodes_[node];
+  if (swarm_ != nullptr) {
+    n.machine().set_peers(now_, swarm_->view(node));
+    return drain(node);
+  }
   if (n.view_version == membership_.version()) return;
   n.view_version = membership_.version();
   n.machine().set_peers(now_, membership_.view(node));

@@ -55,6 +55,12 @@ void Simulator::measure() {
     report_.refused_share = static_cast<double>(refused) / static_cast<double>(sum.proposed);
   report_.bytes_per_node_second =
       static_cast<double>(report_.payload_bytes) / settings_.nodes / settings_.seconds;
+  if (swarm_ != nullptr) {
+    meter_.at_end(now_, *swarm_, views_->truth().node_hours(now_), report_);
+    views_->end_of_faults(now_);
+    check_views();
+    if (oracle_.violation()) violated_at_ = "the end of the faults";
+  }
   report_.messages_per_node_second =
       static_cast<double>(report_.messages) / settings_.nodes / settings_.seconds;
 }
@@ -80,6 +86,7 @@ void Simulator::finish() {
   report_.dropped = network_.counts().dropped + network_.counts().cut;
   report_.duplicated = network_.counts().duplicated;
   report_.reordered = network_.counts().delayed;
+  if (swarm_ != nullptr) report_membership(*swarm_, *views_, settings_, report_);
   if (const auto& violation = oracle_.violation()) {
     report_.violations = 1;
     report_.violation = violation->invariant + ": " + violation->text + "\n  at " + violated_at_ +

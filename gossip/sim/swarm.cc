@@ -1,5 +1,7 @@
 // Swarm testing (Groce et al., ISSTA 2012): each seed draws not only how strong faults are but
 // which are on, so that one fault does not hide what another would show.
+#include <algorithm>
+
 #include "base/random.h"
 #include "gossip/sim/simulate.h"
 
@@ -54,6 +56,21 @@ void draw_budgets(SimulationSettings& s, Random& random) {
   s.retry_seconds = random.chance(0.3) ? random.uniform(0.05, 1.0) : 0.0;
 }
 
+// Each seed runs the real membership or the oracle unless it was said which; with machines half of
+// the swarms see the weather in which bounds of time are judged.
+void draw_membership(SimulationSettings& s, const SimulationSettings& given, Random random) {
+  s.membership = given.membership;
+  s.membership_fault = given.membership_fault;
+  if (given.method == "local") s.method = given.method;
+  if (!uses_swim(s)) return;
+  s.liars = s.nodes >= 8 && random.chance(0.25) ? 1 : 0;
+  if (!random.chance(0.5)) return;
+  s.loss = std::min(s.loss, 0.05);
+  s.slow = std::min(s.slow, 0.1);
+  s.pauses = std::min(s.pauses, 0.4);
+  s.churn = std::min(s.churn, 1.0);
+}
+
 }  // namespace
 
 SimulationSettings draw_swarm(const SimulationSettings& settings) {
@@ -67,6 +84,7 @@ SimulationSettings draw_swarm(const SimulationSettings& settings) {
   draw_nodes(drawn, random);
   draw_method(drawn, random);
   draw_budgets(drawn, random);
+  draw_membership(drawn, settings, Random(settings.seed).fork("swarm membership"));
   return drawn;
 }
 
