@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -33,20 +37,25 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// Waits with a bound, looking often: the one place in these tests where time passes by itself.
-bool until(milliseconds bound, const std::function<bool()>& condition) {
-  const auto end = Clock::now() + bound;
-  while (!condition()) {
-    if (Clock::now() >= end) return false;
-    ::poll(nullptr, 0, static_cast<int>(kLook.count()));
-  }
-  return true;
+bool until(milliseconds bound, const std::function<bool()>& condition) { return wait_until(bound, condition); }
+
+void enter_netns(const std::string& file) {
+  if (file.empty()) return;
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) ::_exit(126);
+  ::close(fd);
 }
 
 pid_t spawn(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
-            const std::string& out, const std::string& err) {
+            const std::string& out, const std::string& err, const std::string& netns = "",
+            const std::function<void()>& in_child = {}) {
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
+  // A test that is killed leaves nothing running.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(125);
+  enter_netns(netns);
   for (const auto& [key, value] : environment) ::setenv(key.c_str(), value.c_str(), 1);
   const int o = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const int e = out == err ? o : ::open(err.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -57,6 +66,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::map<std::strin
   std::vector<char*> argv;
   for (const auto& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
+  if (in_child) in_child();
   ::execv(argv[0], argv.data());
   ::_exit(127);
 }
@@ -72,6 +82,30 @@ std::optional<Exit> reap(pid_t pid, bool block) {
 }
 
 }  // namespace
+
+// The one place in these tests where time passes by itself.
+bool wait_until(milliseconds bound, const std::function<bool()>& condition) {
+  const auto end = Clock::now() + bound;
+  while (!condition()) {
+    if (Clock::now() >= end) return false;
+    ::poll(nullptr, 0, static_cast<int>(kLook.count()));
+  }
+  return true;
+}
+
+InNetns::InNetns(const std::string& file) {
+  if (file.empty()) return;
+  home_ = ::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) std::cerr << "cannot enter " << file << ": " << std::strerror(errno) << "\n";
+  if (fd >= 0) ::close(fd);
+}
+
+InNetns::~InNetns() {
+  if (home_ < 0) return;
+  if (::setns(home_, CLONE_NEWNET) != 0) std::abort();
+  ::close(home_);
+}
 
 NodeOptions with(const std::vector<std::string>& sets) {
   NodeOptions options;
@@ -96,13 +130,18 @@ Node::Node(std::string name, std::string folder) : name_(std::move(name)), folde
 
 Node::~Node() { kill_now(); }
 
-void Node::start(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+void Node::start(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+                 const std::function<void()>& in_child) {
   exit_.reset();
-  ready_ = nullptr;
+  ready_ = json::object();
   fs::remove(folder_ + "/out");  // the ready line of an earlier start must not be taken for this one's
-  std::vector<std::string> all = {kithd_path()};
+  std::vector<std::string> all = {program_.empty() ? kithd_path() : program_};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  pid_ = spawn(all, environment, folder_ + "/out", folder_ + "/log");
+  pid_ = spawn(all, environment, folder_ + "/out", folder_ + "/log", netns_, in_child);
+}
+
+void Node::set_http(const std::string& address) {
+  ready_["http"] = address;
 }
 
 bool Node::wait_ready(milliseconds bound) {
@@ -116,7 +155,7 @@ bool Node::wait_ready(milliseconds bound) {
       if (const auto eq = word.find('='); eq != std::string::npos) ready_[word.substr(0, eq)] = word.substr(eq + 1);
     return true;
   };
-  return until(bound, look) && ready_.is_object();
+  return until(bound, look) && ready_.contains("http");
 }
 
 bool Node::running() {
@@ -141,7 +180,8 @@ void Node::kill_now() {
 }
 
 std::string Node::get_text(const std::string& path) const {
-  if (!ready_.is_object()) return "";
+  if (!ready_.contains("http")) return "";
+  const InNetns inside(netns_);
   httplib::Client client("http://" + ready_["http"].get<std::string>());
   client.set_connection_timeout(2);
   client.set_read_timeout(5);
@@ -184,11 +224,15 @@ Node& Cluster::add(NodeOptions options) {
                                         "--data-dir",  folder_ + "/" + name + "/data"};
   std::string seeds;
   for (const auto& other : nodes_)
-    if (other->running()) seeds += (seeds.empty() ? "" : ",") + other->address();
+    if (other->running() && !other->address().empty()) seeds += (seeds.empty() ? "" : ",") + other->address();
   if (!seeds.empty()) arguments.insert(arguments.end(), {"--join", seeds});
   arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());
-  node->start(arguments, options.environment);
-  EXPECT_TRUE(node->wait_ready()) << node->log();
+  node->set_netns(options.netns);
+  node->set_program(options.program);
+  node->start(arguments, options.environment, options.in_child);
+  if (options.wait_ready) {
+    EXPECT_TRUE(node->wait_ready()) << node->log();
+  }
   nodes_.push_back(std::move(node));
   arguments_.push_back(arguments);
   return *nodes_.back();
@@ -198,12 +242,19 @@ Node& Cluster::restart(std::size_t index, NodeOptions options) {
   std::vector<std::string> arguments = arguments_.at(index);
   std::string seeds;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (i != index && nodes_[i]->running()) seeds += (seeds.empty() ? "" : ",") + nodes_[i]->address();
+    if (i != index && nodes_[i]->running() && !nodes_[i]->address().empty())
+      seeds += (seeds.empty() ? "" : ",") + nodes_[i]->address();
   if (!seeds.empty()) arguments.insert(arguments.end(), {"--join", seeds});
   arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());
-  nodes_[index]->start(arguments, options.environment);
-  EXPECT_TRUE(nodes_[index]->wait_ready()) << nodes_[index]->log();
+  nodes_[index]->start(arguments, options.environment, options.in_child);
+  if (options.wait_ready) {
+    EXPECT_TRUE(nodes_[index]->wait_ready()) << nodes_[index]->log();
+  }
   return *nodes_[index];
+}
+
+bool Cluster::all_running() {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->running(); });
 }
 
 bool Cluster::wait(milliseconds bound, const std::string& what, const std::function<bool()>& condition) {
@@ -264,9 +315,9 @@ std::map<std::string, std::string> metadata_of(const std::string& path) {
 }
 
 Finished run_program(const std::vector<std::string>& arguments, milliseconds bound,
-                const std::map<std::string, std::string>& environment) {
+                const std::map<std::string, std::string>& environment, const std::string& netns) {
   const std::string file = std::string(KITH_BINARY_DIR) + "/e2e-run-" + std::to_string(::getpid());
-  const pid_t pid = spawn(arguments, environment, file, file);
+  const pid_t pid = spawn(arguments, environment, file, file, netns);
   std::optional<Exit> exit;
   until(bound, [&] { return (exit = reap(pid, false)).has_value(); });
   if (!exit) {

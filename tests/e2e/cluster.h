@@ -27,6 +27,10 @@ struct Exit {
 struct NodeOptions {
   std::vector<std::string> flags;            // "--set", "train.min_step_ms=50", ...
   std::map<std::string, std::string> environment;
+  std::string netns = {};                    // file of the network namespace to run in; empty: the test's own
+  std::function<void()> in_child = {};       // runs in the new process just before kithd: limits, mounts, closed streams
+  std::string program = {};                  // instead of the kithd that was built
+  bool wait_ready = true;                    // false: add() and restart() return at once
 };
 
 // Options with `--set` for each "table.key=value".
@@ -40,7 +44,13 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   // Runs kithd with these arguments; output goes to folder/log (appended) and folder/out.
-  void start(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment);
+  void start(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+             const std::function<void()>& in_child = {});
+  // From now on it is started, and asked over HTTP, inside this network namespace.
+  void set_netns(std::string file) { netns_ = std::move(file); }
+  void set_program(std::string path) { program_ = std::move(path); }
+  // Where its HTTP answers, for a node whose ready line nobody can read.
+  void set_http(const std::string& address);
   // Until the ready line is printed; false if it ended before or the bound passed.
   bool wait_ready(milliseconds bound = seconds(30));
   [[nodiscard]] bool running();
@@ -55,13 +65,13 @@ class Node {
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] std::string address() const { return ready_["address"]; }
+  [[nodiscard]] std::string address() const { return ready_.value("address", ""); }  // empty before it is ready
 
  private:
-  std::string name_, folder_;
+  std::string name_, folder_, netns_, program_;
   pid_t pid_ = -1;
   std::optional<Exit> exit_;
-  nlohmann::json ready_;
+  nlohmann::json ready_ = nlohmann::json::object();
 };
 
 class Cluster {
@@ -79,6 +89,7 @@ class Cluster {
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const std::string& config_file() const { return config_file_; }
 
+  [[nodiscard]] bool all_running();
   // Until `condition` holds; prints all logs and returns false when the bound passes.
   bool wait(milliseconds bound, const std::string& what, const std::function<bool()>& condition);
   // Every node still started exits 0 within the bound.
@@ -89,6 +100,21 @@ class Cluster {
   std::string folder_, config_file_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::vector<std::string>> arguments_;
+};
+
+// Looks often until `condition` holds; false when the bound passes first.
+bool wait_until(milliseconds bound, const std::function<bool()>& condition);
+
+// The calling thread in another network namespace, until destruction. An empty file name: nothing happens.
+class InNetns {
+ public:
+  explicit InNetns(const std::string& file);
+  ~InNetns();
+  InNetns(const InNetns&) = delete;
+  InNetns& operator=(const InNetns&) = delete;
+
+ private:
+  int home_ = -1;
 };
 
 // The digits, a CNN 16-32 + dense 64, SGD 0.05 momentum 0.9, batch 32, 6 epochs, ad-psgd: `extra` TOML is appended.
@@ -108,6 +134,6 @@ struct Finished {
   std::string output;
 };
 Finished run_program(const std::vector<std::string>& arguments, milliseconds bound = seconds(60),
-                const std::map<std::string, std::string>& environment = {});
+                const std::map<std::string, std::string>& environment = {}, const std::string& netns = "");
 
 }  // namespace kith::e2e
