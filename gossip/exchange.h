@@ -91,7 +91,7 @@ struct ExchangeEvent {
   double distance_squared = 0.0;
   double norm_squared = 0.0;
   std::uint64_t staleness_steps = 0;
-  Step peer_depth = 0;  // of a completed exchange: what our model contains now, if it is the greater
+  Step peer_depth = 0;  // of a completed exchange (what our model contains now, if it is the greater) or of kLagging
   Duration duration{0};
   std::size_t payload_bytes = 0;
 };

@@ -132,6 +132,7 @@ bool ExchangeResponder::is_too_far(const NodeId& from, const schema::Propose& me
   if (theirs > ours) {
     ExchangeEvent event;
     event.kind = ExchangeEvent::Kind::kLagging;
+    event.peer_depth = theirs;
     event.e = message.e;
     event.peer = from;
     event.fragment = message.fragment;

@@ -378,7 +378,7 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
   } else if (event.kind == Kind::kForfeited) {
     say(LogLevel::kWarn, "a delta that its initiator never collected was given up", {{"peer", event.peer.short_hex()}});
   } else if (event.kind == Kind::kLagging && state_ == RunState::kTraining) {
-    begin_adoption("a member's model is far deeper");
+    give_up_and_adopt(event.peer_depth);
   }
 }
 

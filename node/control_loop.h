@@ -157,6 +157,8 @@ class ControlLoop {
   [[nodiscard]] Step deepest() const;        // of the members that could give their state
   [[nodiscard]] Step max_lag() const;        // in steps
   void consider_lag();
+  void give_up_and_adopt(Step ahead);
+  [[nodiscard]] bool averages() const { return parts_.composition.what != gossip::What::kNothing; }
   void begin_adoption(const std::string& why);
   [[nodiscard]] bool nobody_holds_more() const;
   [[nodiscard]] std::vector<NodeId> adoption_donors();

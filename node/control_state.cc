@@ -45,7 +45,7 @@ void ControlLoop::enter(RunState state) {
   ExchangeLoop* exchange = parts_.exchange;
   switch (state) {
     case RunState::kTraining:
-      if (exchange != nullptr) exchange->set_active(parts_.composition.what != gossip::What::kNothing);
+      if (exchange != nullptr) exchange->set_active(averages());
       parts_.trainer->resume();
       break;
     case RunState::kFinishing:
@@ -119,8 +119,8 @@ void ControlLoop::advance_waiting() {
         const bool givers = std::any_of(roster_.members().begin(), roster_.members().end(),
                                         [](const auto& entry) { return can_give(entry.second); });
         const bool fresh = !parts_.restored || !parts_.restored->has_trained;
-        if (givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
-        if (givers && deepest() > depth() + max_lag()) return begin_adoption("the checkpoint is too far behind");
+        if (averages() && givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
+        if (averages() && givers && deepest() > depth() + max_lag()) return begin_adoption("the checkpoint is too far behind");
         synced_ = true;
         if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
           say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",
@@ -211,13 +211,14 @@ Step ControlLoop::max_lag() const {
 // A slow node that exchanges has no lag, since an exchange gives both sides the greater depth; halves of a cut cluster have
 // little; a frozen node has much, and so has the younger of two islands that meet.
 void ControlLoop::consider_lag() {
-  if (state_ != RunState::kTraining || parts_.composition.what == gossip::What::kNothing) return;
-  const Step ahead = deepest();
-  const Step limit = max_lag();
-  if (ahead <= depth() + limit) return;
+  if (state_ != RunState::kTraining || !averages()) return;
+  if (const Step ahead = deepest(); ahead > depth() + max_lag()) give_up_and_adopt(ahead);
+}
+
+void ControlLoop::give_up_and_adopt(Step ahead) {
   say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
-      {{"steps_behind", std::to_string(ahead - depth())},
-       {"max_lag_steps", std::to_string(limit)},
+      {{"steps_behind", std::to_string(ahead - std::min(ahead, depth()))},
+       {"max_lag_steps", std::to_string(max_lag())},
        {"own_steps", std::to_string(record_.step)}});
   begin_adoption("too far behind");
 }
@@ -364,7 +365,7 @@ void ControlLoop::recover_alone(const std::string& what) {
       fetching_ = Fetching::kNothing;
       unhealthy_ = false;
       if (state_ == RunState::kTraining && parts_.exchange != nullptr)
-        parts_.exchange->set_active(parts_.composition.what != gossip::What::kNothing);
+        parts_.exchange->set_active(averages());
       if (state_ == RunState::kTraining) parts_.trainer->resume();
       if (state_ == RunState::kJoining) enter(RunState::kTraining);
     });
