@@ -1,7 +1,8 @@
 add_library(kith_membership STATIC
   data_sharing.cc
   finish.cc
-  membership.cc
+  partial_view.cc
+  partial_view_set.cc
   progress.cc
   swim.cc
   swim_accusations.cc

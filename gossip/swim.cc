@@ -256,6 +256,12 @@ void Swim::set_own(TimePoint, const MemberRecord& own, Samples progress) {
   impl_->sign_own();
 }
 
+void Swim::raise_boot(TimePoint, Incarnation seen) {
+  if (seen < impl_->own.incarnation || boot_of(seen) >= 0xFFFFFFFFULL) return;
+  impl_->own.incarnation = (boot_of(seen) + 1) << 32;
+  impl_->sign_own();
+}
+
 const MemberRecord& Swim::own() const { return impl_->own; }
 void Swim::leave(TimePoint now) { impl_->leave(now); }
 

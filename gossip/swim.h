@@ -71,6 +71,11 @@ struct SwimSettings {
   static SwimSettings preset(Duration probe_interval);
 };
 
+// Above so many members a node keeps links with the active view of a PartialView (partial_view.h)
+// only, and gives it to Swim::set_neighbours(); up to it, with everybody. 512 links are cheap, and
+// with them every member may be a helper.
+inline constexpr std::size_t kPartialViewAbove = 512;
+
 // Signing and checking, brought by whoever has keys. Called by the machine's owner thread.
 class RecordAuthority {
  public:
@@ -149,6 +154,11 @@ class Swim {
   // We leave: the signed record with left = true spreads as LEAVE to every member
   // (take_outgoing()).
   void leave(TimePoint now);
+
+  // Others remember a later start of ours (seen_incarnation of WELCOME or REJECT), because the boot
+  // counter was lost or restored: we go on as the start after it. The owner saves boot_of
+  // own().incarnation. Not for one who is running: see kUsurped.
+  void raise_boot(TimePoint now, Incarnation seen);
 
   // A record from a handshake or a seed's WELCOME; `direct`: it came from its owner over a proven
   // link. False: its signature is wrong (the sender should not be believed).

@@ -143,7 +143,9 @@ void Swim::Impl::end_suspicion(TimePoint now, SwimMember& member) {
   if (enough_to_convict(it->second)) {
     ++counters.convictions;
     it->second.retries = 0;
-    return set_state(now, member, MemberState::kDead);
+    // Who said that it was leaving and fell silent has left; its LEAVE was lost.
+    const bool was_leaving = member.record().run_state == schema::RunState::kLeaving;
+    return set_state(now, member, was_leaving ? MemberState::kLeft : MemberState::kDead);
   }
   // Not enough: look again and have others look, until it is confirmed or refuted.
   for (const Accusation& accusation : it->second.accusations) changes.add({id, accusation.accuser});

@@ -111,11 +111,12 @@ struct Swim::Impl {
   bool take_record(TimePoint now, const NodeId& from, const schema::MemberRecord& record,
                    Source source);
   bool take_stranger(TimePoint now, const schema::MemberRecord& record, Source source);
-  bool take_newer(TimePoint now, SwimMember& member, const schema::MemberRecord& record,
-                  Source source);
+  bool take_newer(TimePoint now, const NodeId& from, SwimMember& member,
+                  const schema::MemberRecord& record, Source source);
   void take_older_of_owner(TimePoint now, SwimMember& member, const schema::MemberRecord& record);
   void take_older_told(TimePoint now, const NodeId& from, SwimMember& member,
                        const schema::MemberRecord& record);
+  void clear_hint(TimePoint now, SwimMember& member);
   bool take_own(TimePoint now, const schema::MemberRecord& record);
   bool check(const schema::MemberRecord& record);
   // The one place where a member's record or state changes: table, timers, events, rumours.
@@ -207,8 +208,8 @@ struct Swim::Impl {
   NodeId answering;  // its PONG will say what we would otherwise send
 
   // ---- telling
-  RumourQueue changes{1024};  // states, incarnations, accusations
-  RumourQueue figures{256};   // newer figures
+  RumourQueue changes{512};  // states, incarnations, accusations
+  RumourQueue figures{128};  // newer figures
   NodeId rotation;
   RateLimiter accusers;
   RateLimiter requesters;

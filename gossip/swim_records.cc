@@ -55,7 +55,7 @@ bool Swim::Impl::take_record(TimePoint now, const NodeId& from, const MemberReco
   SwimMember* member = table.find(record.id);
   if (member == nullptr) return take_stranger(now, record, source);
   if (compare_records(record, member->record()) > 0)
-    return take_newer(now, *member, record, source);
+    return take_newer(now, from, *member, record, source);
   if (source == Source::kOwner)
     take_older_of_owner(now, *member, record);
   else
@@ -88,8 +88,8 @@ bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source
   return true;
 }
 
-bool Swim::Impl::take_newer(TimePoint now, SwimMember& member, const MemberRecord& record,
-                            Source source) {
+bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& member,
+                            const MemberRecord& record, Source source) {
   const MemberRecord& held = member.record();
   // Left is left, for this life.
   if (held.left && !record.left && life_of(record) == life_of(held)) return true;
@@ -107,15 +107,16 @@ bool Swim::Impl::take_newer(TimePoint now, SwimMember& member, const MemberRecor
     // convicted this incarnation.
     member.hinted = still_gone;
     if (!still_gone) state = MemberState::kAlive;
-  } else if (member.hinted && source == Source::kOwner) {
-    member.hinted = false;
-    state = MemberState::kAlive;
   }
   if (risen || record.left) cases.erase(record.id);
   if (risen && source == Source::kBulk) ++counters.records_repaired;
   store(now, member, record, state, source);
-  if (risen) take_pending(now, record.id);
-  if (source == Source::kOwner && !risen) take_older_of_owner(now, member, record);
+  if (risen)
+    take_pending(now, record.id);
+  else if (source == Source::kOwner)
+    take_older_of_owner(now, member, record);  // its figures are newer, its incarnation is not
+  else
+    take_older_told(now, from, member, record);
   return true;
 }
 
@@ -131,11 +132,16 @@ void Swim::Impl::take_older_of_owner(TimePoint now, SwimMember& member,
   }
   if (held.left) return;
   if (member.hinted) {
-    member.hinted = false;
-    set_state(now, member, MemberState::kAlive);
+    clear_hint(now, member);
   } else if (held.state != MemberState::kAlive) {
     tell_accusations(now, record.id, record.id);
   }
+}
+
+void Swim::Impl::clear_hint(TimePoint now, SwimMember& member) {
+  member.hinted = false;
+  cases.erase(member.record().id);  // it is a suspicion anew, if somebody still says it
+  set_state(now, member, MemberState::kAlive);
 }
 
 // Somebody tells of a member what we know already. If it takes for alive whom we convicted, it
@@ -146,8 +152,7 @@ void Swim::Impl::take_older_told(TimePoint now, const NodeId& from, SwimMember& 
   if (record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce) return;
   if (!is_gone(held.state) || !is_living(record.state) || held.left) return;
   if (member.hinted) {
-    member.hinted = false;
-    set_state(now, member, MemberState::kAlive);
+    clear_hint(now, member);
     hurry(record.id);
   } else {
     tell_accusations(now, from, record.id);

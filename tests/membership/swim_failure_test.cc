@@ -156,6 +156,21 @@ TEST(LossAndSlowNodes, KillNobodyInAnHour) {
   EXPECT_TRUE(network.run_until([&] { return network.all_well(); }, minutes(1)));
 }
 
+TEST(SlowLinks, OfManyProbeTimeoutsAreMeasuredAndKillNobody) {
+  SwimNetwork network(8, kLocal, 7);
+  network.introduce_all();
+  network.latency = milliseconds(50);
+  network.jitter = milliseconds(300);  // 0.1 to 0.7 s there and back; the probe timeout is 0.1 s
+  network.run(minutes(2));
+  EXPECT_EQ(network.events_of(SwimEvent::Kind::kDead), 0U);
+  const std::size_t suspicions = network.events_of(SwimEvent::Kind::kSuspect);
+  network.run(minutes(5));
+  EXPECT_EQ(network.events_of(SwimEvent::Kind::kDead), 0U);
+  EXPECT_LE(network.events_of(SwimEvent::Kind::kSuspect), suspicions + 8)
+      << "the round trip is known by now";
+  EXPECT_GT(network.swim(0).find(network.node(1).id)->rtt_seconds, 0.2F);
+}
+
 TEST(LocalHealth, GrowsOnANodeThatHearsNobodyAndRecovers) {
   SwimNetwork network(6, kLocal, 8);
   network.introduce_all();

@@ -1,0 +1,408 @@
+#include "gossip/partial_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/swim_table.h"
+
+namespace kith::gossip {
+
+using schema::MemberRecord;
+using schema::View;
+using schema::ViewKind;
+
+namespace {
+
+constexpr std::size_t kGoneMax = 1024;
+constexpr std::size_t kLimiterKeys = 1024;
+constexpr std::size_t kRequestsMax = 3;  // NEIGHBOUR on their way at once
+constexpr int kConfirmationsPerShuffle = 4;
+// Evictions of all together per shuffle interval: a crowd that joins at one member goes on by its
+// walks, and strangers cannot keep replacing whom we watch.
+constexpr double kEvictionsPerShuffle = 12.0;
+constexpr double kMessagesPerShuffle = 60.0;  // of one sender
+
+}  // namespace
+
+PartialViewSettings PartialViewSettings::preset(Duration probe_interval) {
+  PartialViewSettings out;
+  out.shuffle_interval = probe_interval * 10;
+  out.request_timeout = probe_interval * 2;
+  return out;
+}
+
+PartialView::PartialView(PartialViewSettings settings, const MemberRecord& own,
+                         RecordAuthority& authority, Random random, TimePoint now)
+    : settings_(settings),
+      authority_(authority),
+      random_(random.fork("partial view")),
+      own_(own),
+      messages_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
+                                                    kMessagesPerShuffle)),
+                kMessagesPerShuffle, kLimiterKeys),
+      evictions_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
+                                                     kEvictionsPerShuffle)),
+                 kEvictionsPerShuffle, 1),
+      next_promotion_(now),
+      next_shuffle_(now + Duration(random_.below(settings.shuffle_interval.count()))),
+      next_confirmation_(next_shuffle_) {}
+
+void PartialView::set_own(const MemberRecord& own) { own_ = own; }
+
+// ---- the views
+
+bool PartialView::check(const MemberRecord& record) {
+  if (record.id == own_.id || record.id.is_zero() || record.left || !is_living(record.state))
+    return false;
+  const auto it = gone_.find(record.id);
+  if (it != gone_.end() && record.incarnation <= it->second) return false;
+  const MemberRecord* held = record_of(record.id);
+  if (held != nullptr && compare_records(record, *held) <= 0) return true;  // the held one stays
+  if (authority_.verify(record)) return true;
+  ++counters_.bad_signatures;
+  return false;
+}
+
+const MemberRecord* PartialView::own_record_of(const NodeId& id, const View& view) {
+  if (view.records.empty() || view.records.front().id != id) return nullptr;
+  return check(view.records.front()) ? &view.records.front() : nullptr;
+}
+
+const MemberRecord* PartialView::record_of(const NodeId& id) const {
+  const MemberRecord* record = active_.find(id);
+  return record != nullptr ? record : passive_.find(id);
+}
+
+// A record that was checked, or the newer one that is held.
+bool PartialView::activate(TimePoint now, const MemberRecord& record, bool may_evict) {
+  const NodeId id = record.id;
+  if (active_.contains(id)) return true;
+  if (active_.size() >= settings_.active_max) {
+    if (!may_evict || !evictions_.take(now, own_.id)) return false;
+    const NodeId evicted = active_.at(random_.below(active_.size())).id;
+    ++counters_.evictions;
+    send(evicted, ViewKind::kDisconnect, sequence_++);
+    deactivate(evicted, true);
+  }
+  const MemberRecord* held = passive_.find(id);
+  const bool newer = held == nullptr || compare_records(record, *held) > 0;
+  MemberRecord kept = newer ? record : *held;
+  passive_.remove(id);
+  active_.put(authority_.keep(std::move(kept)));
+  asked_.erase(id);
+  changed_ = true;
+  return true;
+}
+
+void PartialView::deactivate(const NodeId& id, bool keep_passive) {
+  const MemberRecord* held = active_.find(id);
+  if (held == nullptr) return;
+  const MemberRecord record = *held;
+  active_.remove(id);
+  changed_ = true;
+  if (keep_passive) add_passive(record, nullptr);
+}
+
+// Room is made by what we gave away in exchange, then by chance.
+void PartialView::add_passive(const MemberRecord& record, std::vector<NodeId>* given_away) {
+  if (active_.contains(record.id)) return;
+  if (const MemberRecord* held = passive_.find(record.id)) {
+    if (compare_records(record, *held) > 0) passive_.put(authority_.keep(record));
+    return;
+  }
+  while (passive_.size() >= settings_.passive_max) {
+    const bool swap = given_away != nullptr && !given_away->empty();
+    const NodeId victim =
+        swap ? given_away->back() : passive_.at(random_.below(passive_.size())).id;
+    if (swap) given_away->pop_back();
+    passive_.remove(victim);
+  }
+  passive_.put(authority_.keep(record));
+}
+
+std::vector<MemberRecord> PartialView::sample_records(std::size_t active, std::size_t passive,
+                                                      const NodeId& except) {
+  std::vector<MemberRecord> out;
+  for (const auto& record : active_.draw(random_, active, except)) out.push_back(*record);
+  for (const auto& record : passive_.draw(random_, passive, except)) out.push_back(*record);
+  return out;
+}
+
+bool PartialView::take_changed() { return std::exchange(changed_, false); }
+
+std::optional<NodeId> PartialView::sample(Random& random) const {
+  const std::size_t all = active_.size() + passive_.size();
+  if (all == 0) return std::nullopt;
+  const std::size_t index = random.below(all);
+  return index < active_.size() ? active_.at(index).id : passive_.at(index - active_.size()).id;
+}
+
+// ---- what the owner says
+
+void PartialView::join(TimePoint now, const MemberRecord& contact) {
+  if (!check(contact)) return;
+  if (active_.contains(contact.id)) return;
+  add_passive(contact, nullptr);
+  ++counters_.joins;
+  if (asked_.size() < settings_.active_max) asked_[contact.id] = now + settings_.request_timeout;
+  send(contact.id, ViewKind::kJoin, sequence_++, {own_});
+}
+
+void PartialView::offer(const MemberRecord& record) {
+  const bool room = passive_.size() < settings_.passive_max;
+  if (room && record_of(record.id) == nullptr && check(record)) add_passive(record, nullptr);
+}
+
+void PartialView::on_link_lost(TimePoint now, const NodeId& id) {
+  asked_.erase(id);
+  passive_.remove(id);
+  deactivate(id, false);
+  promote(now);
+}
+
+void PartialView::on_gone(TimePoint now, const NodeId& id, Incarnation incarnation) {
+  if (gone_.size() >= kGoneMax && !gone_.contains(id)) gone_.erase(gone_.begin());
+  Incarnation& known = gone_[id];
+  known = std::max(known, incarnation);
+  on_link_lost(now, id);
+}
+
+// ---- time
+
+void PartialView::tick(TimePoint now) {
+  expire_requests(now);
+  if (now >= next_promotion_) {
+    next_promotion_ = now + settings_.request_timeout;
+    promote(now);
+  }
+  if (now >= next_confirmation_) {
+    next_confirmation_ = now + settings_.shuffle_interval / kConfirmationsPerShuffle;
+    if (active_.size() > 0) {
+      const NodeId id = active_.at(next_check_++ % active_.size()).id;
+      send(id, ViewKind::kNeighbour, sequence_++, {own_});
+    }
+  }
+  if (now >= next_shuffle_) {
+    next_shuffle_ = now + settings_.shuffle_interval;
+    shuffle(now);
+  }
+}
+
+TimePoint PartialView::next_deadline() const {
+  TimePoint next = std::min({next_promotion_, next_confirmation_, next_shuffle_});
+  for (const auto& [id, deadline] : asked_) next = std::min(next, deadline);
+  return next;
+}
+
+std::vector<SwimOutgoing> PartialView::take_outgoing() { return std::exchange(outgoing_, {}); }
+
+void PartialView::send(const NodeId& to, ViewKind kind, std::uint64_t sequence,
+                       std::vector<MemberRecord> records) {
+  outgoing_.push_back({to, View{kind, 0, sequence, own_.id, std::move(records)}});
+}
+
+// Who did not answer is no use as a fall-back, unless it is the last hope.
+void PartialView::expire_requests(TimePoint now) {
+  std::erase_if(asked_, [&](const auto& entry) {
+    if (entry.second > now) return false;
+    ++counters_.timeouts;
+    if (active_.size() > 0 || passive_.size() > 1) passive_.remove(entry.first);
+    return true;
+  });
+}
+
+void PartialView::promote(TimePoint now) {
+  if (active_.size() >= settings_.active_max) return;
+  const std::size_t at_once = active_.size() < settings_.active_low ? kRequestsMax : 1;
+  while (asked_.size() < at_once)
+    if (!ask_somebody(now)) return;
+}
+
+bool PartialView::ask_somebody(TimePoint now) {
+  std::vector<NodeId> candidates;
+  for (const NodeId& id : passive_.ids())
+    if (!asked_.contains(id)) candidates.push_back(id);
+  if (candidates.empty()) return false;
+  const NodeId id = candidates[random_.below(candidates.size())];
+  asked_[id] = now + settings_.request_timeout;
+  send(id, active_.size() == 0 ? ViewKind::kNeighbourUrgent : ViewKind::kNeighbour, sequence_++,
+       {own_});
+  return true;
+}
+
+void PartialView::shuffle(TimePoint) {
+  if (active_.size() == 0) return;
+  const NodeId to = active_.at(random_.below(active_.size())).id;
+  std::vector<MemberRecord> records = {own_};
+  given_away_.clear();
+  for (const auto& record : active_.draw(random_, settings_.shuffle_active, to))
+    records.push_back(*record);
+  for (const auto& record : passive_.draw(random_, settings_.shuffle_passive, to)) {
+    records.push_back(*record);
+    given_away_.push_back(record->id);
+  }
+  ++counters_.shuffles;
+  shuffle_sequence_ = sequence_++;
+  outgoing_.push_back({to, View{ViewKind::kShuffle, settings_.join_walk, shuffle_sequence_, own_.id,
+                                std::move(records)}});
+}
+
+// ---- messages
+
+void PartialView::on_view(TimePoint now, const NodeId& from, const View& view) {
+  if (from == own_.id || !messages_.take(now, from)) {
+    ++counters_.dropped;
+    return;
+  }
+  switch (view.kind) {
+    case ViewKind::kJoin:
+      return on_join(now, from, view);
+    case ViewKind::kForwardJoin:
+      return on_forward_join(now, from, view);
+    case ViewKind::kNeighbour:
+      return on_neighbour(now, from, view, false);
+    case ViewKind::kNeighbourUrgent:
+      return on_neighbour(now, from, view, true);
+    case ViewKind::kAccepted:
+      return on_accepted(now, from, view);
+    case ViewKind::kRefused:
+      return on_refused(now, from, view);
+    case ViewKind::kDisconnect:
+      return on_disconnect(now, from);
+    case ViewKind::kShuffle:
+      return on_shuffle(now, from, view);
+    case ViewKind::kShuffleReply:
+      return on_shuffle_reply(view);
+    case ViewKind::kUnknown:
+      break;
+  }
+  ++counters_.dropped;
+}
+
+void PartialView::on_join(TimePoint now, const NodeId& from, const View& view) {
+  const MemberRecord* record = own_record_of(from, view);
+  if (record == nullptr) return;
+  const MemberRecord joiner = *record;
+  for (const auto& member : active_.draw(random_, settings_.active_max, from))
+    outgoing_.push_back(
+        {member->id,
+         View{ViewKind::kForwardJoin, settings_.join_walk, view.sequence, from, {joiner}}});
+  if (activate(now, joiner, true)) {
+    send(from, ViewKind::kAccepted, view.sequence, {own_});
+    return;
+  }
+  // Too many joined here at once: it asks others.
+  add_passive(joiner, nullptr);
+  std::vector<MemberRecord> others =
+      sample_records(settings_.shuffle_active, settings_.shuffle_passive, from);
+  others.insert(others.begin(), own_);
+  send(from, ViewKind::kRefused, view.sequence, std::move(others));
+}
+
+void PartialView::on_forward_join(TimePoint now, const NodeId& from, const View& view) {
+  const MemberRecord* record = own_record_of(view.origin, view);
+  if (record == nullptr) return;
+  const MemberRecord joiner = *record;
+  const unsigned ttl = std::min<unsigned>(view.ttl, settings_.join_walk);
+  const auto onward = active_.draw(random_, 2, from);
+  const auto next =
+      std::ranges::find_if(onward, [&](const auto& member) { return member->id != joiner.id; });
+  if (ttl == settings_.passive_walk) add_passive(joiner, nullptr);
+  if (ttl > 0 && next != onward.end()) {
+    outgoing_.push_back(
+        {(*next)->id, View{ViewKind::kForwardJoin, ttl - 1, view.sequence, view.origin, {joiner}}});
+    return;
+  }
+  if (active_.contains(joiner.id) || asked_.contains(joiner.id)) return;
+  add_passive(joiner, nullptr);
+  if (asked_.size() >= settings_.active_max) return;
+  asked_[joiner.id] = now + settings_.request_timeout;
+  send(joiner.id, active_.size() == 0 ? ViewKind::kNeighbourUrgent : ViewKind::kNeighbour,
+       sequence_++, {own_});
+}
+
+void PartialView::on_neighbour(TimePoint now, const NodeId& from, const View& view, bool urgent) {
+  const MemberRecord* record = own_record_of(from, view);
+  if (record == nullptr) return;
+  const MemberRecord asking = *record;
+  if (activate(now, asking, urgent)) {
+    send(from, ViewKind::kAccepted, view.sequence, {own_});
+    return;
+  }
+  add_passive(asking, nullptr);
+  send(from, ViewKind::kRefused, view.sequence, {own_});
+}
+
+void PartialView::on_accepted(TimePoint now, const NodeId& from, const View& view) {
+  if (active_.contains(from)) return;  // confirmed
+  if (asked_.erase(from) == 0) {       // we did not ask, or no longer
+    send(from, ViewKind::kDisconnect, sequence_++);
+    return;
+  }
+  const MemberRecord* record = own_record_of(from, view);
+  if (record == nullptr) return;
+  // A place that was taken meanwhile stays taken, unless this is our first and only.
+  if (activate(now, *record, false))
+    ++counters_.promotions;
+  else
+    send(from, ViewKind::kDisconnect, sequence_++);
+}
+
+void PartialView::on_refused(TimePoint now, const NodeId& from, const View& view) {
+  const bool asked = asked_.erase(from) > 0;
+  if (!asked && !active_.contains(from)) return;
+  ++counters_.refusals;
+  deactivate(from, true);  // it does not hold us
+  const std::size_t records_max = settings_.shuffle_active + settings_.shuffle_passive + 1;
+  for (const MemberRecord& record :
+       std::span(view.records).first(std::min(view.records.size(), records_max)))
+    if (check(record)) add_passive(record, nullptr);
+  if (active_.size() < settings_.active_low) promote(now);
+}
+
+void PartialView::on_disconnect(TimePoint now, const NodeId& from) {
+  if (!active_.contains(from)) return;
+  deactivate(from, true);
+  if (active_.size() < settings_.active_low) promote(now);
+}
+
+void PartialView::on_shuffle(TimePoint, const NodeId& from, const View& view) {
+  const std::size_t records_max = settings_.shuffle_active + settings_.shuffle_passive + 1;
+  const MemberRecord* origin = own_record_of(view.origin, view);
+  if (origin == nullptr || view.records.size() > records_max) {
+    ++counters_.dropped;
+    return;
+  }
+  const unsigned ttl = std::min<unsigned>(view.ttl, settings_.join_walk);
+  if (ttl > 1 && active_.size() > 1) {
+    const auto onward = active_.draw(random_, 2, from);
+    const auto next =
+        std::ranges::find_if(onward, [&](const auto& member) { return member->id != view.origin; });
+    if (next != onward.end()) {
+      outgoing_.push_back({(*next)->id, View{ViewKind::kShuffle, ttl - 1, view.sequence,
+                                             view.origin, view.records}});
+      return;
+    }
+  }
+  std::vector<MemberRecord> answer = sample_records(0, view.records.size(), view.origin);
+  std::vector<NodeId> given;
+  for (const MemberRecord& record : answer) given.push_back(record.id);
+  for (const MemberRecord& record : view.records)
+    if (check(record)) add_passive(record, &given);
+  send(view.origin, ViewKind::kShuffleReply, view.sequence, std::move(answer));
+}
+
+void PartialView::on_shuffle_reply(const View& view) {
+  const std::size_t records_max = settings_.shuffle_active + settings_.shuffle_passive + 1;
+  if (shuffle_sequence_ == 0 || view.sequence != shuffle_sequence_ ||
+      view.records.size() > records_max) {
+    ++counters_.dropped;
+    return;
+  }
+  shuffle_sequence_ = 0;
+  for (const MemberRecord& record : view.records)
+    if (check(record)) add_passive(record, &given_away_);
+  given_away_.clear();
+}
+
+}  // namespace kith::gossip
