@@ -76,8 +76,9 @@ class PartialView {
 
   // Our record as signed last.
   void set_own(const schema::MemberRecord& own);
-  // We have a link to this member (a seed) and nobody to be neighbours with, or want to be known
-  // better: JOIN.
+  // We have a link to this member and nobody to be neighbours with, or it is of an island apart:
+  // Swim did not know it, or held it for dead, when it was reached. Seeds are asked for ever, so
+  // islands merge.
   void join(TimePoint now, const schema::MemberRecord& contact);
   // A member heard of otherwise: fills the passive view while it has room.
   void offer(const schema::MemberRecord& record);

@@ -56,17 +56,15 @@ std::size_t ViewNetwork::running() const {
   return static_cast<std::size_t>(std::ranges::count(up_, true));
 }
 
-std::size_t ViewNetwork::reached() const {
+std::vector<bool> ViewNetwork::reached_ones() const {
   std::vector<bool> seen(size(), false);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < size() && open.empty(); ++i)
     if (up_[i]) open.push_back(i);
   if (!open.empty()) seen[open.front()] = true;
-  std::size_t out = 0;
   while (!open.empty()) {
     const std::size_t at = open.back();
     open.pop_back();
-    ++out;
     for (const NodeId& id : views_[at]->active()) {
       const std::size_t next = index_.at(id);
       if (!up_[next] || seen[next]) continue;
@@ -74,7 +72,11 @@ std::size_t ViewNetwork::reached() const {
       open.push_back(next);
     }
   }
-  return out;
+  return seen;
+}
+
+std::size_t ViewNetwork::reached() const {
+  return static_cast<std::size_t>(std::ranges::count(reached_ones(), true));
 }
 
 std::size_t ViewNetwork::one_sided() const {

@@ -27,6 +27,7 @@ class ViewNetwork {
   [[nodiscard]] std::size_t index_of(const NodeId& id) const { return index_.at(id); }
   [[nodiscard]] TimePoint now() const { return now_; }
   // Nodes that are reached from the first running one over active views.
+  [[nodiscard]] std::vector<bool> reached_ones() const;
   [[nodiscard]] std::size_t reached() const;
   [[nodiscard]] std::size_t running() const;
   // Pairs of which one holds the other in its active view, but not the other way round.
