@@ -95,6 +95,14 @@ void Metrics::Impl::training(Exposition& out, const NodeSnapshot& s) const {
   out.histogram("kith_train_step_duration_seconds",
                 "Duration of optimiser steps, idling for min_step_ms left out.",
                 step_seconds.Collect());
+  out.gauge("kith_train_shard_samples",
+            "Samples of the training file that this node trains on at present.",
+            static_cast<double>(s.shard_samples));
+  out.gauge("kith_train_model_depth_steps",
+            "Optimiser steps that the model contains in sequence; far below others': adopt.",
+            static_cast<double>(s.model_depth));
+  out.counter("kith_adoptions_total", "States of the cluster that this node has taken.",
+              s.adoptions);
   out.gauge("kith_run_progress_samples",
             "Samples that all nodes together have done, as known here.",
             static_cast<double>(s.progress_samples));
@@ -179,6 +187,21 @@ void Metrics::Impl::members(Exposition& out, const NodeSnapshot& s) {
     out.gauge("kith_members", "Members of the cluster as this node sees them, itself included.",
               static_cast<double>(count), {{"state", state}});
   }
+  out.counter("kith_membership_probes_total", "Members asked whether they are there.", s.probes);
+  out.counter("kith_membership_probes_failed_total",
+              "Probes that neither the member nor a helper answered.", s.probes_failed);
+  out.counter("kith_membership_suspicions_total", "Times that a member was held suspect.",
+              s.suspicions);
+  out.counter("kith_membership_convictions_total", "Times that a member was held dead.",
+              s.convictions);
+  out.counter("kith_membership_refutations_total",
+              "Times that this node was called suspect or dead, and answered.", s.refutations);
+  out.gauge("kith_membership_local_health",
+            "How unwell this node finds itself (Lifeguard): 0 is well; its timeouts are stretched "
+            "by one more than this.",
+            static_cast<double>(s.local_health));
+  out.gauge("kith_membership_isolated", "1 while no other member answers this node.",
+            s.isolated ? 1 : 0);
   for (const MemberSnapshot& m : peer_series.update(clock.now(), s.id, s.members)) {
     const Labels labels = {{"id", m.id}, {"source", s.name}, {"target", m.name}};
     out.gauge("kith_peer_rtt_seconds", "Round trip of the latest probe of a peer.", m.rtt_seconds,

@@ -72,6 +72,12 @@ struct NodeSnapshot {
 
   // membership: all that this node knows, itself included
   std::vector<MemberSnapshot> members;
+  std::uint64_t probes = 0, probes_failed = 0, suspicions = 0, convictions = 0, refutations = 0;
+  unsigned local_health = 0;  // 0 = well; above, this node is slow to answer and blames others less
+  bool isolated = false;      // no member answers
+  std::uint64_t adoptions = 0;       // states taken from other members
+  std::uint64_t model_depth = 0;     // optimiser steps that the model contains in sequence
+  std::uint64_t shard_samples = 0;   // of the training file, trained on by this node
 
   // safety
   std::optional<double> checkpoint_timestamp_seconds;  // last success, seconds since 1970

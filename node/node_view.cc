@@ -88,6 +88,8 @@ std::string NodeViewAdapter::status_json() {
               {"bulk_address", s.self.bulk_address},
               {"http", s.self.http_address},
               {"healthy", t.healthy},
+              {"isolated", s.isolated},
+              {"depth", s.self.depth},
               {"version", s.self.version_text}};
   if (!s.waiting_for.empty()) out["waiting_for"] = s.waiting_for;
   if (!s.trouble.empty()) out["last_error"] = s.trouble;
@@ -135,6 +137,10 @@ monitoring::HealthReport NodeViewAdapter::health() {
   const bool turning = quiet < std::chrono::seconds(10);
   report.checks.push_back({"loop", turning, turning ? "control loop turns" : "control loop has not turned for " +
                                                           std::to_string(to_seconds(quiet)) + " s"});
+  report.checks.push_back({"members", !s.isolated,
+                           s.isolated ? "isolated: no member answers, this node goes on alone"
+                                      : std::to_string(1 + s.members.size()) + " known",
+                           true});
   const bool stored = s.checkpoints.last_error.empty();
   report.checks.push_back({"checkpoint", stored, stored ? "last at step " + std::to_string(s.checkpoints.last_step)
                                                         : s.checkpoints.last_error + ": make room, training goes on"});
@@ -210,6 +216,16 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   };
   add(s.self, -1.0);
   for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
+  out.probes = s.swim.probes;
+  out.probes_failed = s.swim.probes_failed;
+  out.suspicions = s.swim.suspicions;
+  out.convictions = s.swim.convictions;
+  out.refutations = s.swim.refutations;
+  out.local_health = s.local_health;
+  out.isolated = s.isolated;
+  out.adoptions = s.adoptions;
+  out.model_depth = s.self.depth;
+  out.shard_samples = s.self.shard_samples;
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
