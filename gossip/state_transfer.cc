@@ -9,6 +9,11 @@
 #include "gossip/state_transfer_serve.h"
 
 namespace kith::gossip {
+namespace {
+
+constexpr int kRetriesMin = 12;  // a slow link's chunk takes some of them
+
+}  // namespace
 
 struct StateTransfer::Impl {
   Impl(TransferSettings settings_in, DonorSource& source)
@@ -56,6 +61,7 @@ StateTransfer::StateTransfer(TransferSettings settings, DonorSource& source) {
                  settings.window_chunks > 0 && settings.fetchers_max > 0 &&
                  settings.retry_interval > Duration{0},
              "transfer settings out of range");
+  settings.give_up_after = std::max(settings.give_up_after, kRetriesMin * settings.retry_interval);
   impl_ = std::make_unique<Impl>(settings, source);
 }
 
@@ -88,6 +94,10 @@ void StateTransfer::on_message(TimePoint now, const NodeId& from, const schema::
         }
       },
       message);
+}
+
+void StateTransfer::peer_up(TimePoint now, const NodeId& peer) {
+  impl_->fetcher.peer_up(now, peer);
 }
 
 void StateTransfer::peer_gone(TimePoint now, const NodeId& peer) {

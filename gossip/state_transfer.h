@@ -60,8 +60,9 @@ struct TransferSettings {
   std::size_t chunk_bytes = 1U << 20;
   unsigned window_chunks = 8;
   Duration retry_interval = std::chrono::milliseconds(400);
-  Duration give_up_after = std::chrono::seconds(5);  // without any progress from this donor
-  unsigned requests_in_flight = 2;                   // at each donor
+  // Without any progress; never less than 12 retry intervals.
+  Duration give_up_after = std::chrono::seconds(5);
+  unsigned requests_in_flight = 2;  // at each donor
   unsigned donors_max = 4;    // asked at once; further ones wait until one of them is lost or rests
   unsigned fetchers_max = 2;  // as donor: distinct fetchers served at once; others get BUSY
 };
@@ -118,6 +119,8 @@ class StateTransfer {
 
   void on_message(TimePoint now, const NodeId& from, const schema::Message& message,
                   const Slice& payload);
+  // A link to it is up: what it was asked for without one is asked for at once.
+  void peer_up(TimePoint now, const NodeId& peer);
   void peer_gone(TimePoint now, const NodeId& peer);
   void tick(TimePoint now);
   [[nodiscard]] TimePoint next_deadline() const;

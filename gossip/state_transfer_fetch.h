@@ -36,6 +36,7 @@ class StateFetcher {
                std::vector<Outgoing>& out);
   void on_aborted(TimePoint now, const NodeId& from, const schema::Aborted& message,
                   std::vector<Outgoing>& out);
+  void peer_up(TimePoint now, const NodeId& peer);
   void peer_gone(TimePoint now, const NodeId& peer, std::vector<Outgoing>& out);
   void tick(TimePoint now, std::vector<Outgoing>& out);
   [[nodiscard]] TimePoint next_deadline() const;

@@ -87,6 +87,12 @@ void StateFetcher::restart_moments(TimePoint now, const NodeId& donor, std::vect
   request_more(now, out);
 }
 
+void StateFetcher::peer_up(TimePoint now, const NodeId& peer) {
+  for (auto& [e, item] : open_) {
+    if (item.donor == peer && !item.header) item.ask_at = now;
+  }
+}
+
 void StateFetcher::peer_gone(TimePoint now, const NodeId& peer, std::vector<Outgoing>& out) {
   if (!active_ || !pool_.contains(peer)) return;
   now_ = now;

@@ -185,9 +185,10 @@ void ExchangeLoop::handle(MeshEvent& event) {
     }
     return;
   }
-  if (std::holds_alternative<PeerUp>(event)) {
+  if (const auto* up = std::get_if<PeerUp>(&event)) {
     connect_peers(now);
     transfer_.set_donors(now, fetch_donors_);  // it may be one that was gone for a moment
+    transfer_.peer_up(now, up->id);
   } else if (const auto* down = std::get_if<PeerDown>(&event)) {
     transfer_.peer_gone(now, down->id);
     connect_peers(now);

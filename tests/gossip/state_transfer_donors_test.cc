@@ -7,87 +7,13 @@
 #include <set>
 
 #include "base/hash.h"
-#include "tests/gossip/transfers.h"
+#include "tests/gossip/several_donors.h"
 
 namespace kith::gossip {
 namespace {
 
-using schema::StateItem;
 using testing::HasSubstr;
 
-constexpr std::uint32_t kFragments = 12;
-const ItemKey kIntegers{StateItem::kIntegers, 0, false};
-
-ItemKey fragment(std::uint32_t i) { return {StateItem::kFragment, i, false}; }
-ItemKey piece(std::uint32_t i) { return {StateItem::kOptimizer, i, false}; }
-
-// Node 0 fetches; 1, 2 and 3 have the same fragments, and integers and moments of their own.
-struct SeveralDonors {
-  SeveralDonors() {
-    for (std::size_t i = 1; i <= 3; ++i) {
-      for (std::uint32_t f = 0; f < kFragments; ++f) t.donor(i).put(fragment(f), 95);
-      t.donor(i).put(kIntegers, 8 * i);  // the length says whose they are
-      for (std::uint32_t p = 0; p < 3; ++p) t.donor(i).put(piece(p), 20 * i);
-      t.donor(i).step = i;
-    }
-  }
-  FetchOrder fragments() const {
-    FetchOrder order;
-    for (std::uint32_t f = 0; f < kFragments; ++f) {
-      order.wanted.push_back(fragment(f));
-      order.expected[fragment(f)] = {.hash = {}, .bytes_min = 95, .bytes_max = 95};
-    }
-    return order;
-  }
-  FetchOrder everything() const {
-    FetchOrder order = fragments();
-    order.wanted.push_back(kIntegers);
-    order.optimizer_pieces_max = 8;
-    return order;
-  }
-  void collect() {
-    for (auto& item : t[0].take_fetched()) {
-      ++arrivals[item.key];
-      given[item.from].insert(item.key);
-      if (item.key == kIntegers) moments.clear();
-      if (item.key.item != StateItem::kFragment) moments[item.key] = item.from;
-    }
-  }
-  void expect_success() {
-    collect();
-    const auto end = t[0].take_end();
-    ASSERT_TRUE(end.has_value());
-    EXPECT_TRUE(*end) << end->error().message;
-    for (std::uint32_t f = 0; f < kFragments; ++f) EXPECT_EQ(arrivals[fragment(f)], 1) << f;
-  }
-  void expect_moments_of_one_donor() {
-    ASSERT_EQ(moments.size(), 4U);
-    for (const auto& [key, from] : moments) EXPECT_EQ(from, moments.begin()->second);
-  }
-  // Drives the wire until `count` letters have passed or nothing is left.
-  void deliver_until(std::size_t count, const std::function<void()>& then) {
-    t.rule = [this, count, then](const Outgoing&, std::size_t n) {
-      if (n == count) pending_ = then;
-      return Fate::kPass;
-    };
-    t.after_each = [this] {
-      if (pending_) std::exchange(pending_, nullptr)();
-    };
-  }
-
-  static TransferSettings settings() {
-    TransferSettings s = Transfers::small_chunks();
-    s.donors_max = 3;
-    return s;
-  }
-  const std::vector<NodeId> donors{toy_id(2), toy_id(3), toy_id(4)};
-  Transfers t{4, settings()};
-  std::map<ItemKey, int> arrivals;
-  std::map<NodeId, std::set<ItemKey>> given;
-  std::map<ItemKey, NodeId> moments;
-
-  std::function<void()> pending_;
-};
 class Several : public testing::Test, public SeveralDonors {};
 
 TEST_F(Several, DonorsShareTheWork) {
@@ -224,13 +150,12 @@ TEST_F(Several, SizesThatDoNotFitAreRefusedBeforeAnyByteComes) {
   EXPECT_THAT(troubles[0].why.message, HasSubstr("96 bytes, expected 95"));
 }
 
-TEST_F(Several, MoreMomentsThanThereCanBeAreRefused) {
-  FetchOrder order = everything();
-  t.donor(1).pieces = t.donor(2).pieces = 1000;
-  t[0].fetch(t.now, donors, order);
+TEST_F(Several, AFragmentThatIsTooShortIsRefusedToo) {
+  for (std::uint32_t f = 0; f < kFragments; ++f) t.donor(2).put(fragment(f), f % 2 == 0 ? 0 : 94);
+  t[0].fetch(t.now, donors, fragments());
   t.advance(1s);
   expect_success();
-  EXPECT_EQ(moments[kIntegers], toy_id(4));
+  EXPECT_TRUE(given[toy_id(3)].empty());
 }
 
 TEST_F(Several, ABusyDonorRestsWhileTheOthersGoOn) {
@@ -312,68 +237,16 @@ TEST_F(Several, ADonorThatWasGoneMayComeBack) {
   expect_success();
 }
 
-TEST_F(Several, MomentsComeFromOneDonorOnly) {
-  t[0].fetch(t.now, donors, everything());
-  t.deliver();
+TEST_F(Several, ADonorIsAskedAtOnceWhenItsLinkIsUp) {
+  t.rule = [](const Outgoing&, std::size_t) { return Fate::kDrop; };
+  t[0].fetch(t.now, {toy_id(2)}, fragments());
+  t.advance(10ms);
+  t.rule = nullptr;
+  t[0].peer_up(t.now, toy_id(3));
+  EXPECT_GT(t[0].next_deadline(), t.now) << "another's link";
+  t[0].peer_up(t.now, toy_id(2));
+  t.advance(1ms);
   expect_success();
-  expect_moments_of_one_donor();
-  EXPECT_EQ(arrivals[kIntegers], 1);
-}
-
-// Wherever the giver of moments dies, they are begun anew with another, and the fragments are not.
-TEST_F(Several, IfTheirDonorDiesOnlyTheMomentsStartAgain) {
-  std::set<int> integers;
-  for (std::size_t at = 1; at < 400; at += 3) {
-    SeveralDonors run;
-    run.deliver_until(at, [&] {
-      run.collect();
-      if (!run.moments.empty()) run.t.kill(run.moments.begin()->second.bytes[0] - 1U);
-    });
-    run.t[0].fetch(run.t.now, donors, run.everything());
-    run.t.advance(4s);
-    run.expect_success();
-    run.expect_moments_of_one_donor();
-    integers.insert(run.arrivals[kIntegers]);
-  }
-  EXPECT_EQ(integers, (std::set<int>{1, 2})) << "both before and after the moments were whole";
-}
-
-TEST_F(Several, MomentsOfTwoImagesDoNotMix) {
-  ToyDonor& donor = t.donor(1);
-  int pieces_asked = 0;
-  donor.on_asked = [&](const ItemKey& key) {
-    if (key.item == StateItem::kOptimizer && ++pieces_asked == 2)
-      donor.step = 50;  // the copy was dropped and made anew
-  };
-  t[0].fetch(t.now, {toy_id(2)}, everything());
-  t.advance(1s);
-  expect_success();
-  expect_moments_of_one_donor();
-  EXPECT_EQ(arrivals[kIntegers], 2);
-  EXPECT_GE(pieces_asked, 4);
-}
-
-TEST_F(Several, MomentsThatAreNotCopiedYetAreWaitedForWhereTheyWereAsked) {
-  int left = 3;
-  for (std::size_t i = 1; i <= 3; ++i) {
-    t.donor(i).on_asked = [&, i](const ItemKey& key) {
-      if (key == kIntegers && left-- > 0) t.donor(i).busy = 1;
-    };
-  }
-  t[0].fetch(t.now, donors, everything());
-  t.advance(2s);
-  expect_success();
-  expect_moments_of_one_donor();
-  EXPECT_LT(left, 0);
-}
-
-TEST_F(Several, MomentsThatOneNeverHasAreTakenFromAnother) {
-  ToyDonor& first = t.donor(1);
-  first.on_asked = [&](const ItemKey& key) { first.busy = key == kIntegers ? 1 : 0; };
-  t[0].fetch(t.now, donors, everything());
-  t.advance(4900ms);
-  expect_success();
-  EXPECT_NE(moments[kIntegers], toy_id(2));
 }
 
 // What a caller does after an interruption: the fragments that are here are not asked for again.

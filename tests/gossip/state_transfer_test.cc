@@ -169,6 +169,18 @@ TEST(StateTransfer, GivesUpOnASilentDonor) {
   EXPECT_THAT(end->error().message, HasSubstr("sent nothing for 5 s"));
 }
 
+TEST(StateTransfer, IsPatientWhereAnswersTakeLong) {
+  TransferSettings wan = Transfers::small_chunks();
+  wan.retry_interval = 10s;
+  Transfers t(2, wan);
+  t.rule = [](const Outgoing&, std::size_t) { return Fate::kDrop; };
+  t[0].fetch(t.now, {toy_id(2)}, kOneFragment);
+  t.advance(119s);
+  EXPECT_TRUE(t[0].fetching());
+  t.advance(2s);
+  EXPECT_FALSE(t[0].fetching());
+}
+
 TEST(StateTransfer, EndsWhenTheDonorIsGone) {
   Transfers t;
   t[0].fetch(t.now, {toy_id(2)}, order_of(put_some(t.donor(1))));

@@ -88,7 +88,8 @@ class Transfers {
   }
   void advance(Duration d) {
     const TimePoint end = now + d;
-    while (true) {
+    for (int bound = 0;; ++bound) {
+      if (bound == 10000) FAIL() << "asks to be woken again and again";
       deliver();
       TimePoint next = TimePoint::max();
       for (auto& node : nodes_) next = std::min(next, node->next_deadline());
