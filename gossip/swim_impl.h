@@ -144,7 +144,10 @@ struct Swim::Impl {
 
   // ---- swim_probe.cc
   void probe_tick(TimePoint now);
-  void hurry(const NodeId& id);  // probe it soon
+  // Probe it soon. With partial views members that we have no link to are left to their neighbours,
+  // unless `unlinked_too`: we were one of those.
+  void hurry(const NodeId& id, bool unlinked_too = false);
+  [[nodiscard]] bool is_hurried(const NodeId& id) const;
   SwimMember* next_target();
   void start_probe(TimePoint now, SwimMember& member);
   void ask_helpers(TimePoint now, std::uint64_t sequence, SwimProbe& probe);
@@ -201,9 +204,9 @@ struct Swim::Impl {
   std::optional<DrawList> neighbours;
 
   // ---- probes
-  std::map<std::uint64_t, SwimProbe> probes;  // <= 64
-  std::map<std::uint64_t, SwimRelay> relays;  // <= 256
-  std::deque<NodeId> hurried;                 // <= 256
+  std::map<std::uint64_t, SwimProbe> probes;    // <= 64
+  std::map<std::uint64_t, SwimRelay> relays;    // <= 256
+  std::deque<std::pair<NodeId, bool>> hurried;  // <= 256
   std::uint64_t next_sequence = 1;
   NodeId answering;  // its PONG will say what we would otherwise send
 

@@ -34,9 +34,16 @@ bool Swim::Impl::is_probed(const NodeId& id) const {
   });
 }
 
-void Swim::Impl::hurry(const NodeId& id) {
-  if (hurried.size() < kHurriedMax && std::ranges::find(hurried, id) == hurried.end())
-    hurried.push_back(id);
+void Swim::Impl::hurry(const NodeId& id, bool unlinked_too) {
+  const auto it = std::ranges::find(hurried, id, &std::pair<NodeId, bool>::first);
+  if (it != hurried.end())
+    it->second |= unlinked_too;
+  else if (hurried.size() < kHurriedMax)
+    hurried.emplace_back(id, unlinked_too);
+}
+
+bool Swim::Impl::is_hurried(const NodeId& id) const {
+  return std::ranges::find(hurried, id, &std::pair<NodeId, bool>::first) != hurried.end();
 }
 
 SwimMember* Swim::Impl::next_target() {
@@ -57,12 +64,11 @@ void Swim::Impl::probe_tick(TimePoint now) {
   if (leaving) return;
   if (SwimMember* member = next_target()) start_probe(now, *member);
   for (int i = 0; i < kHurriedPerTick && !hurried.empty(); ++i) {
-    SwimMember* member = table.find(hurried.front());
+    const auto [id, unlinked_too] = hurried.front();
     hurried.pop_front();
-    if (member == nullptr || !is_living(member->state()) || is_probed(member->record().id))
-      continue;
-    if (neighbours && !reachable(member->record().id) && !neighbours->contains(member->record().id))
-      continue;
+    SwimMember* member = table.find(id);
+    if (member == nullptr || !is_living(member->state()) || is_probed(id)) continue;
+    if (neighbours && !unlinked_too && !reachable(id) && !neighbours->contains(id)) continue;
     start_probe(now, *member);
   }
 }

@@ -1,0 +1,86 @@
+// With partial views: links to a few neighbours only, who watch each other; records and accusations
+// still reach everybody.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/membership/swim_network.h"
+
+namespace kith::gossip::testing {
+namespace {
+
+using schema::MemberState;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+const SwimSettings kLocal = SwimSettings::preset(milliseconds(200));
+
+// A ring in which everybody is linked with the nearest three on each side, and with nobody else.
+class Ring : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kNodes = 64;
+  Ring() : network_(kNodes, kLocal, 1) {
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      std::vector<NodeId> ids;
+      for (const std::size_t j : neighbours_of(i)) {
+        ids.push_back(network_.node(j).id);
+        network_.swim(i).on_link(network_.now(), network_.node(j).id, true);
+        network_.introduce(i, j);
+      }
+      network_.swim(i).set_neighbours(ids);
+    }
+    network_.cut = [](std::size_t from, std::size_t to) {
+      if (!are_neighbours(from, to))
+        ADD_FAILURE() << from << " sent to " << to << " without a link";
+      return !are_neighbours(from, to);
+    };
+  }
+  static bool are_neighbours(std::size_t a, std::size_t b) {
+    const std::size_t apart = (a + kNodes - b) % kNodes;
+    return apart <= 3 || apart >= kNodes - 3;
+  }
+  static std::vector<std::size_t> neighbours_of(std::size_t i) {
+    std::vector<std::size_t> out;
+    for (std::size_t d = 1; d <= 3; ++d) {
+      out.push_back((i + d) % kNodes);
+      out.push_back((i + kNodes - d) % kNodes);
+    }
+    return out;
+  }
+  SwimNetwork network_;
+};
+
+TEST_F(Ring, EverybodyIsKnownToEverybody) {
+  EXPECT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+  network_.run(minutes(1));
+  EXPECT_TRUE(network_.all_well());
+  EXPECT_EQ(network_.events_of(SwimEvent::Kind::kDead), 0U);
+}
+
+TEST_F(Ring, ADeathSeenByNeighboursIsConcludedByAll) {
+  ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+  network_.crash(10);
+  EXPECT_TRUE(network_.run_until([&] { return network_.all_see(10, MemberState::kDead); },
+                                 network_.swim(0).suspicion_max() + seconds(4)));
+  EXPECT_EQ(network_.events_of(SwimEvent::Kind::kDead), kNodes - 1);
+}
+
+TEST_F(Ring, WhoIsDroppedFromTheNeighboursIsLookedAtOnceMore) {
+  ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+  network_.crash(10);
+  // All its neighbours lose the link at once and replace it before any probe failed.
+  for (const std::size_t i : neighbours_of(10)) {
+    std::vector<NodeId> ids;
+    for (const std::size_t j : neighbours_of(i))
+      if (j != 10) ids.push_back(network_.node(j).id);
+    network_.swim(i).set_neighbours(ids);
+    network_.swim(i).on_link(network_.now(), network_.node(10).id, false);
+  }
+  EXPECT_TRUE(network_.run_until([&] { return network_.all_see(10, MemberState::kDead); },
+                                 network_.swim(0).suspicion_max() + seconds(4)));
+}
+
+}  // namespace
+}  // namespace kith::gossip::testing
