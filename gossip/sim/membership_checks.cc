@@ -55,7 +55,8 @@ std::optional<Violation> MonotoneCheck::saw(const Change& c) const {
       !newer_life) {
     return Violation{
         "left stays left",
-        who + ": it left and is " + schema::name_of(c.after->state) + " again in the same life"};
+        who + ": it left in life " + std::to_string(boot_of(c.before->incarnation)) + " and is " +
+            schema::name_of(c.after->state) + " again in it"};
   }
   return std::nullopt;
 }
@@ -93,7 +94,7 @@ bool CompletenessCheck::excused(const Death& death, NodeIndex observer, TimePoin
   return !truth_.whole_since(since) || !truth_.node(observer).up ||
          truth_.node(observer).up_since > death.at ||
          !truth_.ran_since(observer, std::max(since, truth_.node(observer).up_since),
-                           bounds_.suspicion_min / 4);
+                           bounds_.pause_noticed);
 }
 
 std::optional<Violation> CompletenessCheck::judge(const Death& death, TimePoint now) {

@@ -24,6 +24,8 @@ struct MembershipBounds {
   // Who stands still for so long (3 s at the preset local) is declared dead by nobody: three
   // quarters of the shortest suspicion in a small swarm, so that there is time to refute.
   Duration pause_survived{0};
+  // Who stood still for longer than this notices, and convicts nobody for a while.
+  Duration pause_noticed{0};
   double log2_nodes = 0.0;
   double log10_nodes = 0.0;
   [[nodiscard]] Duration removal() const;  // suspicion max + 3 log2 n ticks

@@ -83,7 +83,7 @@ constexpr MembershipPlant kMembershipPlants[] = {
     {"short-suspicion", MembershipFault::kShortSuspicion},
     {"long-suspicion", MembershipFault::kLongSuspicion},
     {"mute-gossip", MembershipFault::kMuteGossip},
-    {"no-dead-retry", MembershipFault::kNoDeadRetry},
+    {"no-return", MembershipFault::kNoReturn},
 };
 
 Status set_plant(S& s, std::string_view value) {
@@ -103,7 +103,7 @@ Status set_plant(S& s, std::string_view value) {
   } else if (!value.empty()) {
     return expected(
         "apply-result-twice, drop-tombstone, quantise-sides-separately, one-accuser, "
-        "short-suspicion, long-suspicion, mute-gossip or no-dead-retry",
+        "short-suspicion, long-suspicion, mute-gossip or no-return",
         value);
   }
   return {};

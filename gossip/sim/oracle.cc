@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -312,16 +313,18 @@ void Oracle::recount(std::span<const FixedPointStore* const> stores) {
 std::vector<Oracle::Leftover> Oracle::leftovers(const std::vector<bool>& gone) {
   std::vector<Leftover> left(gone.size());
   for (NodeIndex initiator = 0; initiator < gone.size(); ++initiator) {
-    std::set<std::pair<NodeIndex, std::uint16_t>> open, ledger;
+    std::set<std::pair<NodeIndex, std::uint16_t>> open;
+    std::set<std::tuple<NodeIndex, std::uint16_t, std::uint32_t>> ledger;
     book_.each(initiator, [&](const ExchangeKey& key, const Record& record) {
       const std::pair place(record.responder, record.fragment);
       const bool ended =
           record.has(Record::kApplied) || record.has(Record::kClosed) || forgotten(key);
       if (gone[record.responder] && !ended) open.insert(place);
-      if (gone[initiator] && record.has(Record::kCommitted)) ledger.insert(place);
+      if (gone[initiator] && record.has(Record::kCommitted))
+        ledger.emplace(record.responder, record.fragment, key.boot);
     });
     left[initiator].open = open.size();
-    for (const auto& [responder, fragment] : ledger) ++left[responder].ledger;
+    for (const auto& entry : ledger) ++left[std::get<0>(entry)].ledger;
   }
   return left;
 }

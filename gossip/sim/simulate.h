@@ -27,11 +27,11 @@ inline constexpr Duration kStepTime = std::chrono::milliseconds(50);
 // Defects of membership that its properties must find (planted in settings of the machines only).
 enum class MembershipFault : std::uint8_t {
   kNone,
-  kOneAccuser,      // one accuser convicts: a liar removes whom it likes
+  kOneAccuser,      // one accuser convicts, and soon: a liar removes whom it likes
   kShortSuspicion,  // no time to refute: the slow are declared dead
   kLongSuspicion,   // four times the time: the dead stay too long
-  kMuteGossip,      // changes are hardly told
-  kNoDeadRetry,     // islands never look for each other again
+  kMuteGossip,      // nodes tell of nobody but themselves, and seldom compare what they know
+  kNoReturn,        // who was dead or out of reach is never looked for again
 };
 
 struct SimulationSettings {

@@ -61,7 +61,10 @@ void draw_budgets(SimulationSettings& s, Random& random) {
 void draw_membership(SimulationSettings& s, const SimulationSettings& given, Random random) {
   s.membership = given.membership;
   s.membership_fault = given.membership_fault;
-  if (given.method == "local") s.method = given.method;
+  if (given.method == "local") {
+    s.method = given.method;
+    s.topology = s.codec = "";
+  }
   if (!uses_swim(s)) return;
   s.liars = s.nodes >= 8 && random.chance(0.25) ? 1 : 0;
   if (!random.chance(0.5)) return;

@@ -18,6 +18,8 @@ using schema::MemberState;
 
 constexpr std::uint32_t kFullTableNodes = 2000;
 constexpr std::uint32_t kPartialTable = 96;
+// Above it nodes have partial views and dial few; gossip alone carries the news.
+constexpr std::uint32_t kDialAllNodes = 256;
 // A link that says nothing is given up after so long (the transport's heartbeats).
 constexpr Duration kHeartbeatTimeout = std::chrono::seconds(10);
 constexpr Duration kFiguresEvery = std::chrono::seconds(1);
@@ -36,6 +38,7 @@ void plant(gossip::SwimSettings& swim, MembershipFault fault) {
       return;
     case MembershipFault::kOneAccuser:
       swim.accusers_to_convict = 1;
+      swim.suspicion_mult = 1;
       return;
     case MembershipFault::kShortSuspicion:
       swim.suspicion_mult = 1;
@@ -46,10 +49,11 @@ void plant(gossip::SwimSettings& swim, MembershipFault fault) {
       swim.suspicion_mult *= 4;
       return;
     case MembershipFault::kMuteGossip:
-      swim.retransmit_mult = 0;
+      swim.news_bytes_max = 0;
       swim.gossip_interval *= 50;
+      swim.sync_interval *= 10;
       return;
-    case MembershipFault::kNoDeadRetry:
+    case MembershipFault::kNoReturn:
       swim.dead_retry = std::chrono::hours(24);
       swim.forget_after = std::chrono::hours(48);
       return;
@@ -91,6 +95,7 @@ MembershipBounds membership_bounds(const SimulationSettings& settings) {
       from_seconds(swim.suspicion_mult * log10_at_least_1(table) * to_seconds(swim.probe_interval));
   bounds.suspicion_max = bounds.suspicion_min * static_cast<int>(swim.suspicion_max_factor);
   bounds.pause_survived = swim.probe_interval * static_cast<int>(swim.suspicion_mult) * 3 / 4;
+  bounds.pause_noticed = kPauseIntervals * swim.probe_interval;
   bounds.log2_nodes = std::log2(std::max(2.0, static_cast<double>(settings.nodes)));
   bounds.log10_nodes = std::log10(static_cast<double>(settings.nodes));
   return bounds;
@@ -101,8 +106,9 @@ SwimSwarm::SwimSwarm(const SimulationSettings& settings, Network& network, Membe
     : settings_(settings),
       swim_(swim_settings(settings)),
       partial_(table_size(settings) + 1 < settings.nodes),
-      links_(settings.nodes <= kFullTableNodes && !partial_),
+      links_(settings.nodes <= kDialAllNodes && !partial_),
       lying_(settings.liars > 0),
+      never_again_(settings.membership_fault == MembershipFault::kNoReturn),
       network_(network),
       oracle_(oracle),
       host_(host),
@@ -338,8 +344,7 @@ bool SwimSwarm::views_agree() { return disagreement().empty(); }
 void SwimSwarm::inspect(NodeIndex node) {
   if (!up(node)) return;
   for (const auto& [id, member] : nodes_[node].swim->members()) {
-    oracle_.saw(host_.now(), node, index_of(id),
-                Belief{member.record().incarnation, member.state()});
+    oracle_.saw(host_.now(), node, index_of(id), belief_of(member));
   }
 }
 

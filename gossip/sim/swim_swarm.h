@@ -30,6 +30,12 @@
 
 namespace kith::sim {
 
+// Left is who said so itself, signed; by hearsay it is dead like others.
+inline Belief belief_of(const gossip::SwimMember& member) {
+  const bool hearsay = member.state() == schema::MemberState::kLeft && !member.record().left;
+  return {member.record().incarnation, hearsay ? schema::MemberState::kDead : member.state()};
+}
+
 class SwarmHost {
  public:
   virtual ~SwarmHost() = default;
@@ -151,6 +157,7 @@ class SwimSwarm {
   bool partial_;
   bool links_;
   bool lying_;
+  bool never_again_;  // planted
   Network& network_;
   MembershipOracle& oracle_;
   SwarmHost& host_;

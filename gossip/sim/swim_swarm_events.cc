@@ -101,6 +101,7 @@ void SwimSwarm::on_join(NodeIndex node) {
   nodes_[node].joining = false;
   const auto count = static_cast<NodeIndex>(nodes_.size());
   const bool alone = nodes_[node].swim->count(MemberState::kAlive) == 0;
+  if (never_again_ && !alone) return;
   const auto contact =
       static_cast<NodeIndex>(random_.below(alone ? count : std::min(count, kSeeds)));
   const gossip::SwimMember* member = nodes_[node].swim->find(node_id(contact));
@@ -138,7 +139,7 @@ void SwimSwarm::connect(NodeIndex a, NodeIndex b) {
 
 void SwimSwarm::want_link(NodeIndex node, NodeIndex other) {
   Node& n = nodes_[node];
-  if (!links_ || n.linked[other]) return;
+  if (!links_ || never_again_ || n.linked[other]) return;
   if (std::find(n.undialled.begin(), n.undialled.end(), other) == n.undialled.end())
     n.undialled.push_back(other);
   n.dial_failures = 0;
@@ -266,9 +267,7 @@ void SwimSwarm::note(NodeIndex node, const gossip::SwimEvent& event) {
 void SwimSwarm::believe(NodeIndex node, NodeIndex subject) {
   const gossip::SwimMember* member = nodes_[node].swim->find(node_id(subject));
   oracle_.saw(host_.now(), node, subject,
-              member == nullptr
-                  ? std::nullopt
-                  : std::optional(Belief{member->record().incarnation, member->state()}));
+              member == nullptr ? std::nullopt : std::optional(belief_of(*member)));
 }
 
 void SwimSwarm::post(NodeIndex from, NodeIndex to, schema::Message message) {
