@@ -34,7 +34,8 @@ using CaseNames = FaultRow;
 TEST_F(CaseNames, ANameWithDeadAddressesBeforeTheLivingOneLeadsInWithinTenSeconds) {
   start(2, {.spare = 1});
   const std::string hosts = cluster().folder() + "/hosts";
-  std::ofstream(hosts) << "127.0.0.1 localhost\n10.77.0.201 seed.kith\n10.77.0.202 seed.kith\n" << NetLab::address(0) << " seed.kith\n";
+  std::ofstream(hosts) << "127.0.0.1 localhost\n10.77.0.201 seed.kith\n10.77.0.202 seed.kith\n"
+                       << NetLab::address(0) << " seed.kith\n";
   NodeOptions by_name;
   by_name.flags = {"--join", "seed.kith:7400"};
   by_name.in_child = with_file(hosts, "/etc/hosts");
@@ -79,7 +80,8 @@ TEST_F(CaseNames, ALookupThatNeverEndsStopsNeitherTrafficNorMetrics) {
     return false;
   });
   ::close(deaf);
-  note("longest answer " + std::to_string(longest_answer) + " s, longest time without an exchange " + std::to_string(longest_quiet) + " s");
+  note("longest answer " + std::to_string(longest_answer) +
+       " s, longest time without an exchange " + std::to_string(longest_quiet) + " s");
   EXPECT_LT(longest_answer, 1.0);
   EXPECT_LT(longest_quiet, 1.0);
 }
@@ -92,13 +94,15 @@ TEST(CaseSeeds, BlanksAreTrimmedAndEmptySeedsSkipped) {
     NodeOptions options = with({"run.epochs=0"});
     options.flags.insert(options.flags.end(), {"--join", list});
     Node& joiner = cluster.add(options);
-    EXPECT_TRUE(cluster.wait(seconds(10), "'" + list + "' leads in", [&] { return exchanges_of(joiner) >= 1; }));
+    EXPECT_TRUE(cluster.wait(seconds(10), "'" + list + "' leads in",
+                             [&] { return exchanges_of(joiner) >= 1; }));
   }
   for (const char* list : {"", ",", " , "}) {
     NodeOptions options = with({"run.epochs=0"});
     options.flags.insert(options.flags.end(), {"--join", list});
     Node& alone = cluster.add(options);
-    EXPECT_TRUE(cluster.wait(seconds(10), "no seed at all: it trains alone", [&] { return steps_of(alone) >= 5; }));
+    EXPECT_TRUE(cluster.wait(seconds(10), "no seed at all: it trains alone",
+                             [&] { return steps_of(alone) >= 5; }));
     EXPECT_EQ(view_of(alone).size(), 1U);
   }
 }
@@ -112,13 +116,19 @@ TEST(CaseSeeds, ANodeThatIsItsOwnOnlySeedTrainsAloneAndMergesWhenAnotherComes) {
     return made;
   };
   cluster.add(options(self, self + "," + self));
-  ASSERT_TRUE(cluster.wait(seconds(10), "it trains alone", [&] { return steps_of(cluster[0]) >= 5; }));
+  ASSERT_TRUE(
+      cluster.wait(seconds(10), "it trains alone", [&] { return steps_of(cluster[0]) >= 5; }));
   cluster[0].kill_now();
   cluster.add(options("127.77.1.3:7400", "127.77.1.3:7400,127.77.1.3:7400," + other));
-  ASSERT_TRUE(cluster.wait(seconds(10), "it trains alone", [&] { return steps_of(cluster[1]) >= 5; }));
-  cluster.add(options(other, other));   // which knows nobody: the first must go on asking
-  ASSERT_TRUE(cluster.wait(seconds(30), "both are one cluster", [&] { return views_agree(cluster, {1, 2}); }));
-  EXPECT_TRUE(cluster.wait(seconds(10), "they exchange", [&] { return exchanges_of(cluster[1]) > 0 && exchanges_of(cluster[2]) > 0; }));
+  ASSERT_TRUE(
+      cluster.wait(seconds(10), "it trains alone", [&] { return steps_of(cluster[1]) >= 5; }));
+  cluster.add(options(other, other));  // which knows nobody: the first must go on asking
+  ASSERT_TRUE(cluster.wait(seconds(30), "both are one cluster", [&] {
+    return views_agree(cluster, {1, 2});
+  }));
+  EXPECT_TRUE(cluster.wait(seconds(10), "they exchange", [&] {
+    return exchanges_of(cluster[1]) > 0 && exchanges_of(cluster[2]) > 0;
+  }));
 }
 
 TEST(CaseReturn, ANodeThatLeftAndReturnsAtOnceElsewhereIsAliveThereWithinFiveSeconds) {
@@ -146,12 +156,14 @@ TEST(CaseReturn, ANodeThatLeftAndReturnsAtOnceElsewhereIsAliveThereWithinFiveSec
     ASSERT_TRUE(cluster.wait(seconds(5), "alive at " + host + " everywhere, once", [&] {
       for (const std::size_t i : {0, 1, 2}) {
         const auto found = entries(i);
-        if (found.size() != 1 || found[0].first != "alive" || !found[0].second.starts_with(host)) return false;
+        if (found.size() != 1 || found[0].first != "alive" || !found[0].second.starts_with(host))
+          return false;
       }
       return true;
     }));
     std::cout << "alive at " << host << " " << watch.seconds() << " s after its start; ";
-    ASSERT_TRUE(cluster.wait(seconds(5), "and used again", [&] { return exchanges_of(cluster[2]) >= 1; }));
+    ASSERT_TRUE(
+        cluster.wait(seconds(5), "and used again", [&] { return exchanges_of(cluster[2]) >= 1; }));
   }
   std::cout << std::endl;
 }
@@ -166,7 +178,9 @@ TEST(CaseViews, AfterOneOfThreeStoodStillBeyondItsDeathAllViewsAreEqualBothWays)
   }));
   cluster[2].signal(SIGCONT);
   const Stopwatch watch;
-  ASSERT_TRUE(cluster.wait(seconds(30), "all views are equal", [&] { return views_agree(cluster, {0, 1, 2}); }));
+  ASSERT_TRUE(cluster.wait(seconds(30), "all views are equal", [&] {
+    return views_agree(cluster, {0, 1, 2});
+  }));
   std::cout << "equal " << watch.seconds() << " s after it went on" << std::endl;
 }
 

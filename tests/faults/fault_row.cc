@@ -16,9 +16,10 @@ constexpr double kMassErrorMax = 1e-6;
 
 // Small fragments and chunks, so that the small model shows what large ones do.
 std::string row_config() {
-  return digits_config("linear", 1,
-                       "min_step_ms = 50\n[exchange]\nfragment_bytes = " + std::to_string(kFragmentBytes) +
-                           "\nchunk_bytes = " + std::to_string(kChunkBytes) + "\n[log]\nlevel = \"trace\"\n");
+  return digits_config(
+      "linear", 1,
+      "min_step_ms = 50\n[exchange]\nfragment_bytes = " + std::to_string(kFragmentBytes) +
+          "\nchunk_bytes = " + std::to_string(kChunkBytes) + "\n[log]\nlevel = \"trace\"\n");
 }
 
 void add_sets(NodeOptions& options, const std::vector<std::string>& sets) {
@@ -38,7 +39,8 @@ void FaultRow::start(std::size_t nodes, RowOptions options) {
   options_ = std::move(options);
   first_members_ = nodes;
   lab_ = std::make_unique<NetLab>(nodes + options_.spare);
-  if (options_.proxy) proxy_ = std::make_unique<Proxy>(*lab_, std::vector<std::uint16_t>{kControlPort, kBulkPort});
+  if (options_.proxy)
+    proxy_ = std::make_unique<Proxy>(*lab_, std::vector<std::uint16_t>{kControlPort, kBulkPort});
   cluster_ = std::make_unique<Cluster>(options_.config.empty() ? row_config() : options_.config);
   key_file_ = cluster_->folder() + "/cluster.key";
   must_run({kith_path(), "keygen", key_file_});
@@ -48,27 +50,34 @@ void FaultRow::start(std::size_t nodes, RowOptions options) {
   for (std::size_t k = 0; k < nodes; ++k) {
     NodeOptions mine = options_of(k);
     mine.wait_ready = false;
-    if (const auto fault = options_.armed.find(k); fault != options_.armed.end()) mine.environment["KITH_FAULTS"] = fault->second;
+    if (const auto fault = options_.armed.find(k); fault != options_.armed.end())
+      mine.environment["KITH_FAULTS"] = fault->second;
     cluster_->add(mine);
   }
   for (std::size_t k = 0; k < nodes; ++k) ASSERT_TRUE(node(k).wait_ready()) << node(k).log();
   for (std::size_t k = 0; k < nodes; ++k) healthy_.insert(k);
-  if (!options_.armed.empty()) return;   // that node may be gone or stopped already
-  ASSERT_TRUE(cluster_->wait(seconds(60), "the cluster forms", [&] { return views_agree(*cluster_, healthy_); }));
+  if (!options_.armed.empty()) return;  // that node may be gone or stopped already
+  ASSERT_TRUE(cluster_->wait(seconds(60), "the cluster forms",
+                             [&] { return views_agree(*cluster_, healthy_); }));
 }
 
 NodeOptions FaultRow::options_of(std::size_t index) const {
-  const auto place = [&](std::size_t k) { return options_.proxy ? NetLab::proxy_address(k) : NetLab::address(k); };
+  const auto place = [&](std::size_t k) {
+    return options_.proxy ? NetLab::proxy_address(k) : NetLab::address(k);
+  };
   std::string seeds;
   for (std::size_t k = 0; k < first_members_; ++k) seeds += (k > 0 ? "," : "") + place(k) + kPort;
   NodeOptions options;
   options.netns = lab_->netns(index);
-  options.flags = {"--listen", NetLab::address(index) + kPort, "--http", "127.0.0.1:7480", "--join", seeds};
-  add_sets(options, {"cluster.key_file=" + key_file_, "run.epochs=0",
-                     "run.start_members=" + std::to_string(index < first_members_ ? first_members_ : 1)});
+  options.flags = {"--listen", NetLab::address(index) + kPort, "--http", "127.0.0.1:7480", "--join",
+                   seeds};
+  add_sets(options,
+           {"cluster.key_file=" + key_file_, "run.epochs=0",
+            "run.start_members=" + std::to_string(index < first_members_ ? first_members_ : 1)});
   if (options_.proxy) add_sets(options, {"node.advertise=" + place(index)});
   if (options_.still)
-    add_sets(options, {"train.learning_rate=1e-30", "train.momentum=0", "exchange.max_lag=1000000000", "data.shard=all"});
+    add_sets(options, {"train.learning_rate=1e-30", "train.momentum=0",
+                       "exchange.max_lag=1000000000", "data.shard=all"});
   add_sets(options, options_.sets);
   if (index < options_.of_node.size()) add_sets(options, options_.of_node[index]);
   return options;
@@ -80,15 +89,17 @@ void FaultRow::prepare_still(std::size_t nodes) {
   for (std::size_t k = 0; k < nodes; ++k) {
     const std::string name = "n" + std::to_string(k + 1);
     makers.push_back(std::make_unique<Node>(name, cluster_->folder() + "/" + name));
-    makers.back()->start({"-c", cluster_->config_file(), "--name", name, "--standalone", "--listen", "127.0.0.1:0", "--http",
-                          "127.0.0.1:0", "--data-dir", makers.back()->folder() + "/data", "--set", "run.epochs=0", "--set",
-                          "data.shard=" + std::to_string(k + 1) + "/" + std::to_string(nodes), "--set", "train.min_step_ms=5", "--set",
-                          "train.momentum=0"},
+    makers.back()->start({"-c", cluster_->config_file(), "--name", name, "--standalone", "--listen",
+                          "127.0.0.1:0", "--http", "127.0.0.1:0", "--data-dir",
+                          makers.back()->folder() + "/data", "--set", "run.epochs=0", "--set",
+                          "data.shard=" + std::to_string(k + 1) + "/" + std::to_string(nodes),
+                          "--set", "train.min_step_ms=5", "--set", "train.momentum=0"},
                          {});
   }
   for (auto& maker : makers) ASSERT_TRUE(maker->wait_ready()) << maker->log();
   ASSERT_TRUE(cluster_->wait(seconds(30), "each learns something of its own", [&] {
-    return std::all_of(makers.begin(), makers.end(), [](const auto& maker) { return steps_of(*maker) >= 20; });
+    return std::all_of(makers.begin(), makers.end(),
+                       [](const auto& maker) { return steps_of(*maker) >= 20; });
   }));
   for (auto& maker : makers) maker->signal(SIGTERM);
   for (auto& maker : makers) {
@@ -133,23 +144,28 @@ std::string FaultRow::seen(std::size_t observer, std::size_t subject) {
   return found == view.end() ? "" : found->second;
 }
 
-bool FaultRow::all_see(const Indices& observers, std::size_t subject, const std::set<std::string>& states) {
+bool FaultRow::all_see(const Indices& observers, std::size_t subject,
+                       const std::set<std::string>& states) {
   return std::all_of(observers.begin(), observers.end(),
                      [&](std::size_t o) { return states.contains(seen(o, subject)); });
 }
 
-bool FaultRow::any_sees(const Indices& observers, const Indices& subjects, const std::string& state) {
+bool FaultRow::any_sees(const Indices& observers, const Indices& subjects,
+                        const std::string& state) {
   for (const std::size_t o : observers) {
     const auto view = view_of(node(o));
     for (const std::size_t s : subjects)
-      if (const auto found = view.find(node(s).name()); found != view.end() && found->second == state) return true;
+      if (const auto found = view.find(node(s).name());
+          found != view.end() && found->second == state)
+        return true;
   }
   return false;
 }
 
 std::optional<double> FaultRow::agree(milliseconds bound) {
   const Stopwatch watch;
-  if (!cluster_->wait(bound, "the views of the healthy agree (O4)", [&] { return views_agree(*cluster_, healthy_); }))
+  if (!cluster_->wait(bound, "the views of the healthy agree (O4)",
+                      [&] { return views_agree(*cluster_, healthy_); }))
     return std::nullopt;
   return watch.seconds();
 }
@@ -158,7 +174,8 @@ bool FaultRow::step(const Indices& nodes, double steps, milliseconds bound) {
   std::map<std::size_t, double> before;
   for (const std::size_t i : nodes) before[i] = steps_of(node(i));
   return cluster_->wait(bound, "these nodes keep stepping (O6)", [&] {
-    return std::all_of(nodes.begin(), nodes.end(), [&](std::size_t i) { return steps_of(node(i)) >= before[i] + steps; });
+    return std::all_of(nodes.begin(), nodes.end(),
+                       [&](std::size_t i) { return steps_of(node(i)) >= before[i] + steps; });
   });
 }
 
@@ -166,12 +183,14 @@ bool FaultRow::exchange(const Indices& nodes, double exchanges, milliseconds bou
   std::map<std::size_t, double> before;
   for (const std::size_t i : nodes) before[i] = exchanges_of(node(i));
   return cluster_->wait(bound, "these nodes complete exchanges", [&] {
-    return std::all_of(nodes.begin(), nodes.end(),
-                       [&](std::size_t i) { return exchanges_of(node(i)) >= before[i] + exchanges; });
+    return std::all_of(nodes.begin(), nodes.end(), [&](std::size_t i) {
+      return exchanges_of(node(i)) >= before[i] + exchanges;
+    });
   });
 }
 
-bool FaultRow::holds_for(milliseconds time, const std::string& what, const std::function<bool()>& condition) {
+bool FaultRow::holds_for(milliseconds time, const std::string& what,
+                         const std::function<bool()>& condition) {
   const bool broke = wait_until(time, [&] { return !condition(); });
   if (broke) ADD_FAILURE() << "did not hold for " << time.count() << " ms: " << what;
   return !broke;
@@ -185,7 +204,10 @@ std::size_t FaultRow::lines(std::size_t observer, const std::vector<std::string>
   std::stringstream log(node(observer).log());
   std::size_t count = 0;
   for (std::string line; std::getline(log, line);)
-    count += std::all_of(words.begin(), words.end(), [&](const auto& w) { return line.find(w) != std::string::npos; }) ? 1 : 0;
+    count += std::all_of(words.begin(), words.end(),
+                         [&](const auto& w) { return line.find(w) != std::string::npos; })
+                 ? 1
+                 : 0;
   return count;
 }
 
@@ -195,10 +217,12 @@ void FaultRow::end_in_order() {
   for (const std::size_t i : healthy_) node(i).signal(SIGTERM);
   for (const std::size_t i : healthy_) {
     const auto exit = node(i).wait_exit(seconds(30));
-    EXPECT_TRUE(exit.has_value()) << "O7: " << node(i).name() << " does not end within 30 s of SIGTERM";
+    EXPECT_TRUE(exit.has_value()) << "O7: " << node(i).name()
+                                  << " does not end within 30 s of SIGTERM";
     if (!exit) continue;
     expect_documented_exit(node(i), *exit);
-    EXPECT_EQ(exit->code, 0) << "O7: " << node(i).name() << " was asked to leave\n" << node(i).log();
+    EXPECT_EQ(exit->code, 0) << "O7: " << node(i).name() << " was asked to leave\n"
+                             << node(i).log();
   }
 }
 
@@ -211,8 +235,10 @@ void FaultRow::check_mass(double forfeited) {
   EXPECT_NE(after[0].values, before_[0].values) << "nothing was exchanged: the sum means nothing";
   const double error = mass_error(before_, after);
   note("mass error " + std::to_string(error * 1e6) + "e-6");
-  if (options_.forfeits && forfeited > 0) return note("forfeited, and counted: " + std::to_string(forfeited));
-  EXPECT_LE(error, kMassErrorMax) << "O1: the sum over all nodes has moved, and " << forfeited << " deltas are counted as forfeited";
+  if (options_.forfeits && forfeited > 0)
+    return note("forfeited, and counted: " + std::to_string(forfeited));
+  EXPECT_LE(error, kMassErrorMax) << "O1: the sum over all nodes has moved, and " << forfeited
+                                  << " deltas are counted as forfeited";
 }
 
 void FaultRow::TearDown() {
@@ -229,14 +255,16 @@ void FaultRow::TearDown() {
       forfeited += node(i).metric("kith_exchange_forfeited_total");
       EXPECT_EQ(node(i).metric("kith_exchange_invalid_total"), 0) << "O2: " << node(i).name();
       const double ledger = node(i).metric("kith_exchange_ledger_entries");
-      EXPECT_LE(ledger, static_cast<double>(2 * cluster_->size())) << "O2: ledger of " << node(i).name();
+      EXPECT_LE(ledger, static_cast<double>(2 * cluster_->size()))
+          << "O2: ledger of " << node(i).name();
     }
     expect_caps_kept(*cluster_, healthy_);
     expect_checkpoints_intact(*cluster_, healthy_);
     end_in_order();
     check_mass(forfeited);
     std::vector<std::string> secrets = {key_file_};
-    for (std::size_t i = 0; i < cluster_->size(); ++i) secrets.push_back(data_dir(i) + "/identity.key");
+    for (std::size_t i = 0; i < cluster_->size(); ++i)
+      secrets.push_back(data_dir(i) + "/identity.key");
     expect_no_secret_logged(cluster_->folder(), secrets);
   }
   std::cout << "row: " << notes_ << std::endl;

@@ -1,6 +1,7 @@
-// The frame of one row: a cluster of real daemons, each in a network namespace of its own, softmax regression on the digits, 50 ms
-// a step, every link encrypted. The row breaks something; TearDown() then holds the oracles (oracles.h) to all nodes that
-// are expected to be healthy, and ends them in order. A row that needs what this machine lacks is skipped with the reason.
+// The frame of one row: a cluster of real daemons, each in a network namespace of its own, softmax
+// regression on the digits, 50 ms a step, every link encrypted. The row breaks something;
+// TearDown() then holds the oracles (oracles.h) to all nodes that are expected to be healthy, and
+// ends them in order. A row that needs what this machine lacks is skipped with the reason.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,14 +20,14 @@
 namespace kith::e2e {
 
 struct RowOptions {
-  std::vector<std::string> sets = {};        // "table.key=value" for all nodes
-  std::vector<std::vector<std::string>> of_node = {};   // ... for one
-  bool still = false;                        // training off, all start values different: O1 is checked
-  bool forfeits = false;                     // ... but a crash may cost a delta, if that is counted
-  bool proxy = false;                        // nodes reach each other through proxy()
-  std::size_t spare = 0;                     // namespaces for nodes that join later
-  std::string config = {};                   // TOML instead of the digits
-  std::map<std::size_t, std::string> armed = {};   // KITH_FAULTS of a node's first start
+  std::vector<std::string> sets = {};                  // "table.key=value" for all nodes
+  std::vector<std::vector<std::string>> of_node = {};  // ... for one
+  bool still = false;       // training off, all start values different: O1 is checked
+  bool forfeits = false;    // ... but a crash may cost a delta, if that is counted
+  bool proxy = false;       // nodes reach each other through proxy()
+  std::size_t spare = 0;    // namespaces for nodes that join later
+  std::string config = {};  // TOML instead of the digits
+  std::map<std::size_t, std::string> armed = {};  // KITH_FAULTS of a node's first start
 };
 
 class FaultRow : public ::testing::Test {
@@ -38,7 +39,7 @@ class FaultRow : public ::testing::Test {
 
   // A cluster of this many that trains together; a fatal failure if it does not within a minute.
   void start(std::size_t nodes, RowOptions options = {});
-  Node& add(NodeOptions more = {});                       // one more, in the next namespace
+  Node& add(NodeOptions more = {});  // one more, in the next namespace
   Node& restart(std::size_t node, NodeOptions more = {});
   Node& node(std::size_t index) { return (*cluster_)[index]; }
   Cluster& cluster() { return *cluster_; }
@@ -49,7 +50,8 @@ class FaultRow : public ::testing::Test {
   // Flags of node `index`, as start() gives them.
   [[nodiscard]] NodeOptions options_of(std::size_t index) const;
 
-  // From now on this node is not expected to be a healthy member (killed, left, ended), or is again.
+  // From now on this node is not expected to be a healthy member (killed, left, ended), or is
+  // again.
   void gone(std::size_t index) { healthy_.erase(index); }
   void back(std::size_t index) { healthy_.insert(index); }
   // Healthy, but takes hours for a step: O6 does not ask it.
@@ -67,8 +69,9 @@ class FaultRow : public ::testing::Test {
   bool step(const Indices& nodes, double steps = 5, milliseconds bound = seconds(15));
   bool exchange(const Indices& nodes, double exchanges = 3, milliseconds bound = seconds(20));
   // Watches for the whole time; the first look at which `condition` fails ends it with a failure.
-  bool holds_for(milliseconds time, const std::string& what, const std::function<bool()>& condition);
-  void passes(milliseconds time);            // the fault lasts
+  bool holds_for(milliseconds time, const std::string& what,
+                 const std::function<bool()>& condition);
+  void passes(milliseconds time);  // the fault lasts
   // Log lines of `observer` that contain all these words.
   std::size_t lines(std::size_t observer, const std::vector<std::string>& words);
   // Records what was measured; printed at the end of the row.

@@ -48,7 +48,8 @@ std::string own_group(const std::string& controller) {
   std::stringstream lines(text_of("/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second != std::string::npos && line.substr(first + 1, second - first - 1) == controller) return line.substr(second + 1);
+    if (second != std::string::npos && line.substr(first + 1, second - first - 1) == controller)
+      return line.substr(second + 1);
   }
   return "/";
 }
@@ -64,7 +65,8 @@ std::optional<Place> place_of(const std::string& controller) {
   const std::string second = kGroups + own_group("");
   const std::string controllers = text_of(std::string(kGroups) + "/cgroup.controllers");
   if (controllers.empty()) return std::nullopt;
-  // A group that holds processes cannot hand out controllers (only the root can): children of the root then.
+  // A group that holds processes cannot hand out controllers (only the root can): children of the
+  // root then.
   const bool needs_controller = controller != "freezer";
   if (needs_controller && controllers.find(controller) == std::string::npos) return std::nullopt;
   return Place{needs_controller ? kGroups : second, true};
@@ -102,10 +104,13 @@ ControlGroup::ControlGroup(const std::string& controller) {
   parent_ = place->parent;
   second_version_ = place->second_version;
   for (const auto& entry : fs::directory_iterator(parent_))
-    if (entry.is_directory() && is_leftover(entry.path().filename())) remove_group(entry.path(), parent_);
+    if (entry.is_directory() && is_leftover(entry.path().filename()))
+      remove_group(entry.path(), parent_);
   folder_ = parent_ + "/" + own_name(controller);
-  if (second_version_ && controller != "freezer") std::ofstream(parent_ + "/cgroup.subtree_control") << "+" << controller;
-  if (::mkdir(folder_.c_str(), 0755) != 0) throw std::system_error(errno, std::generic_category(), folder_);
+  if (second_version_ && controller != "freezer")
+    std::ofstream(parent_ + "/cgroup.subtree_control") << "+" << controller;
+  if (::mkdir(folder_.c_str(), 0755) != 0)
+    throw std::system_error(errno, std::generic_category(), folder_);
 }
 
 ControlGroup::~ControlGroup() { remove_group(folder_, parent_); }
@@ -134,7 +139,9 @@ void ControlGroup::memory_max(std::size_t bytes) const {
   set(second_version_ ? "memory.max" : "memory.limit_in_bytes", std::to_string(bytes));
 }
 
-std::string SmallDisk::missing() { return ::geteuid() == 0 ? "" : "mounting a file system needs root"; }
+std::string SmallDisk::missing() {
+  return ::geteuid() == 0 ? "" : "mounting a file system needs root";
+}
 
 SmallDisk::SmallDisk(std::size_t bytes) {
   const fs::path base = fs::temp_directory_path();
@@ -156,7 +163,8 @@ SmallDisk::~SmallDisk() {
 }
 
 void SmallDisk::fill() const {
-  const int fd = ::open((folder_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int fd =
+      ::open((folder_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   const std::string block(4096, 'x');
   while (::write(fd, block.data(), block.size()) > 0) {
   }

@@ -1,4 +1,5 @@
-// What a cluster must do, measured: joining underway, losing half, starting at once, keeping quiet. On loopback.
+// What a cluster must do, measured: joining underway, losing half, starting at once, keeping quiet.
+// On loopback.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -29,7 +30,8 @@ double phase(const Node& node, const std::string& which) {
 
 double accuracy_of(const Node& node) {
   const auto status = node.get("/status");
-  return status.is_object() && status["accuracy"].is_number() ? status["accuracy"].get<double>() : std::nan("");
+  return status.is_object() && status["accuracy"].is_number() ? status["accuracy"].get<double>()
+                                                              : std::nan("");
 }
 
 double epoch_of(const Node& node) {
@@ -41,7 +43,8 @@ double epoch_of(const Node& node) {
 std::size_t lines_about(const Node& node, const std::string& name) {
   std::stringstream log(node.log());
   std::size_t count = 0;
-  for (std::string line; std::getline(log, line);) count += line.find("name=" + name + " ") != std::string::npos ? 1 : 0;
+  for (std::string line; std::getline(log, line);)
+    count += line.find("name=" + name + " ") != std::string::npos ? 1 : 0;
   return count;
 }
 
@@ -56,11 +59,13 @@ TEST(Must, AFifthNodeThatJoinsHalfwayContributesWithinTenSecondsAndNobodyWaits) 
   }
   const Stopwatch watch;
   cluster.add(with({"run.epochs=0"}));
-  ASSERT_TRUE(cluster.wait(seconds(10), "it contributes",
-                           [&] { return exchanges_of(cluster[4]) >= 1 && steps_of(cluster[4]) >= 1; }));
+  ASSERT_TRUE(cluster.wait(seconds(10), "it contributes", [&] {
+    return exchanges_of(cluster[4]) >= 1 && steps_of(cluster[4]) >= 1;
+  }));
   std::cout << "contributes after " << watch.seconds() << " s";
   const double joined_at = epoch_of(cluster[4]);
-  ASSERT_TRUE(cluster.wait(seconds(30), "an epoch later", [&] { return epoch_of(cluster[4]) >= joined_at + 1; }));
+  ASSERT_TRUE(cluster.wait(seconds(30), "an epoch later",
+                           [&] { return epoch_of(cluster[4]) >= joined_at + 1; }));
   ASSERT_TRUE(cluster.wait(seconds(60), "all have evaluated", [&] {
     for (std::size_t i = 0; i < 5; ++i)
       if (std::isnan(accuracy_of(cluster[i]))) return false;
@@ -75,7 +80,8 @@ TEST(Must, AFifthNodeThatJoinsHalfwayContributesWithinTenSecondsAndNobodyWaits) 
     const double share = (phase(cluster[i], "wait") - waited[i]) / span;
     std::cout << ", n" << i + 1 << " waited " << share * 100 << " %";
     EXPECT_LT(share, 0.01);
-    EXPECT_GE((steps_of(cluster[i]) - stepped[i]) / span, 0.9 * 20.0) << "n" << i + 1 << " was slowed down";
+    EXPECT_GE((steps_of(cluster[i]) - stepped[i]) / span, 0.9 * 20.0)
+        << "n" << i + 1 << " was slowed down";
   }
   std::cout << std::endl;
 }
@@ -85,12 +91,13 @@ TEST(Must, WithHalfKilledAtOnceAndRestartedTrainingNeverStopsAndViewsAreEqualWit
   const std::string kind = "cnn";
   const double good_enough = 0.97;
 #else
-  const std::string kind = "linear";   // its ceiling on these digits is lower
+  const std::string kind = "linear";  // its ceiling on these digits is lower
   const double good_enough = 0.86;
 #endif
   Cluster cluster(digits_config(kind, 1, pace(20) + "[checkpoint]\nevery_seconds = 1\n"));
   for (int i = 0; i < 6; ++i) cluster.add(with({"run.epochs=30", "run.start_members=6"}));
-  ASSERT_TRUE(cluster.wait(seconds(60), "training runs", [&] { return epoch_of(cluster[0]) >= 3; }));
+  ASSERT_TRUE(
+      cluster.wait(seconds(60), "training runs", [&] { return epoch_of(cluster[0]) >= 3; }));
   const Indices survivors = {0, 1, 2};
   for (const std::size_t i : {3, 4, 5}) cluster[i].signal(SIGKILL);
   for (const std::size_t i : {3, 4, 5}) cluster[i].kill_now();
@@ -113,7 +120,9 @@ TEST(Must, WithHalfKilledAtOnceAndRestartedTrainingNeverStopsAndViewsAreEqualWit
     watch_steps();
     return views_agree(cluster, first(6));
   }));
-  std::cout << "views equal " << watch.seconds() << " s after the last was ready; longest time without a step of a survivor " << longest << " s";
+  std::cout << "views equal " << watch.seconds()
+            << " s after the last was ready; longest time without a step of a survivor " << longest
+            << " s";
   EXPECT_LT(longest, 2.0);
   ASSERT_TRUE(cluster.all_exit_zero(seconds(120)));
   const auto facts = metadata_of(cluster[0].folder() + "/data/model.safetensors");
@@ -121,7 +130,8 @@ TEST(Must, WithHalfKilledAtOnceAndRestartedTrainingNeverStopsAndViewsAreEqualWit
   std::cout << "; accuracy at the end " << facts.at("accuracy") << std::endl;
   EXPECT_GE(std::strtod(facts.at("accuracy").c_str(), nullptr), good_enough);
   for (std::size_t i = 1; i < 6; ++i)
-    EXPECT_TRUE(bytes_of(cluster[i].folder() + "/data/model.safetensors") == bytes_of(cluster[0].folder() + "/data/model.safetensors"));
+    EXPECT_TRUE(bytes_of(cluster[i].folder() + "/data/model.safetensors") ==
+                bytes_of(cluster[0].folder() + "/data/model.safetensors"));
 }
 
 // A port that was free a moment ago.
@@ -137,7 +147,8 @@ std::string free_address(const std::string& host) {
   return host + ":" + std::to_string(ntohs(address.sin_port));
 }
 
-// Control and bulk need neighbouring ports of their own: every node has a loopback address for itself.
+// Control and bulk need neighbouring ports of their own: every node has a loopback address for
+// itself.
 std::string own_host(std::size_t index) { return "127.77.0." + std::to_string(index + 1); }
 
 TEST(Must, SixteenThatStartAtOnceWithTheSameSeedsAreOneClusterTenTimes) {
@@ -161,9 +172,11 @@ TEST(Must, SixteenThatStartAtOnceWithTheSameSeedsAreOneClusterTenTimes) {
       options.wait_ready = false;
       cluster.add(options);
     }
-    for (std::size_t i = 0; i < kNodes; ++i) ASSERT_TRUE(cluster[i].wait_ready(seconds(60))) << cluster[i].log();
+    for (std::size_t i = 0; i < kNodes; ++i)
+      ASSERT_TRUE(cluster[i].wait_ready(seconds(60))) << cluster[i].log();
     const Stopwatch watch;
-    ASSERT_TRUE(cluster.wait(seconds(10), "one cluster of sixteen", [&] { return views_agree(cluster, first(kNodes)); }));
+    ASSERT_TRUE(cluster.wait(seconds(10), "one cluster of sixteen",
+                             [&] { return views_agree(cluster, first(kNodes)); }));
     slowest = std::max(slowest, watch.seconds());
     ASSERT_TRUE(cluster.wait(seconds(30), "all train", [&] {
       for (std::size_t i = 0; i < kNodes; ++i)
@@ -171,7 +184,8 @@ TEST(Must, SixteenThatStartAtOnceWithTheSameSeedsAreOneClusterTenTimes) {
       return true;
     }));
   }
-  std::cout << rounds << " starts, one cluster at latest " << slowest << " s after the last ready line" << std::endl;
+  std::cout << rounds << " starts, one cluster at latest " << slowest
+            << " s after the last ready line" << std::endl;
 }
 
 // Five minutes stand for: much longer than every retry interval before it has risen to its maximum.
@@ -180,11 +194,12 @@ TEST(Must, AMemberThatIsDeadForLongIsNamedInTenLinesAtMost) {
   const int dead_seconds = text != nullptr ? std::atoi(text) : 90;
   Cluster cluster(digits_config("linear", 1, pace(50)));
   for (int i = 0; i < 3; ++i) cluster.add(with({"run.epochs=0", "run.start_members=3"}));
-  ASSERT_TRUE(cluster.wait(seconds(30), "all exchange", [&] { return exchanges_of(cluster[2]) > 3; }));
+  ASSERT_TRUE(
+      cluster.wait(seconds(30), "all exchange", [&] { return exchanges_of(cluster[2]) > 3; }));
   cluster[2].kill_now();
   wait_until(seconds(dead_seconds), [] { return false; });
   for (const std::size_t i : {0, 1}) {
-    const auto count = lines_about(cluster[i], "n3") ;
+    const auto count = lines_about(cluster[i], "n3");
     std::cout << "n" << i + 1 << " names it in " << count << " lines; ";
     EXPECT_GE(count, 2U) << "neither its coming nor its death was said\n" << cluster[i].log();
     EXPECT_LE(count, 10U) << cluster[i].log();
@@ -192,11 +207,13 @@ TEST(Must, AMemberThatIsDeadForLongIsNamedInTenLinesAtMost) {
   std::cout << std::endl;
 }
 
-// A member that stands still for 10^5 proposals' worth of time is too long for a test: what grows would show in one minute.
+// A member that stands still for 10^5 proposals' worth of time is too long for a test: what grows
+// would show in one minute.
 TEST(Must, AStoppedMemberGrowsNobodysMemory) {
   Cluster cluster(digits_config("linear", 1, pace(2)));
   for (int i = 0; i < 3; ++i) cluster.add(with({"run.epochs=0", "run.start_members=3"}));
-  ASSERT_TRUE(cluster.wait(seconds(30), "all exchange", [&] { return exchanges_of(cluster[2]) > 100; }));
+  ASSERT_TRUE(
+      cluster.wait(seconds(30), "all exchange", [&] { return exchanges_of(cluster[2]) > 100; }));
   cluster[2].signal(SIGSTOP);
   wait_until(seconds(10), [] { return false; });
   std::vector<double> before;

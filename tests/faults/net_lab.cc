@@ -47,28 +47,33 @@ void remove_netns(const std::string& netns) {
 std::vector<std::string> namespaces() {
   std::vector<std::string> names;
   std::error_code absent;
-  for (fs::directory_iterator it(kNetnsFolder, absent), end; !absent && it != end; it.increment(absent))
+  for (fs::directory_iterator it(kNetnsFolder, absent), end; !absent && it != end;
+       it.increment(absent))
     names.push_back(it->path().filename().string());
   return names;
 }
 
 void remove_leftovers() {
   for (const auto& netns : namespaces())
-    if (const auto pid = owner_of(netns); pid && ::kill(*pid, 0) != 0 && errno == ESRCH) remove_netns(netns);
+    if (const auto pid = owner_of(netns); pid && ::kill(*pid, 0) != 0 && errno == ESRCH)
+      remove_netns(netns);
 }
 
 std::string find_missing() {
   if (::geteuid() != 0) return "network namespaces need root";
   for (const char* program : {"ip", "tc", "nft", "ss"})
-    if (tool(program).empty()) return std::string(program) + " is not installed (iproute2, nftables)";
+    if (tool(program).empty())
+      return std::string(program) + " is not installed (iproute2, nftables)";
   remove_leftovers();
   const std::string probe = "kl" + std::to_string(::getpid()) + "probe";
   const auto made = run_program({tool("ip"), "netns", "add", probe});
   if (made.exit.code != 0) return "this machine makes no network namespaces: " + made.output;
   std::string reason;
-  const auto bridge = run_program({tool("ip"), "-n", probe, "link", "add", "br0", "type", "bridge"});
+  const auto bridge =
+      run_program({tool("ip"), "-n", probe, "link", "add", "br0", "type", "bridge"});
   if (bridge.exit.code != 0) reason = "this kernel makes no bridges: " + bridge.output;
-  const auto table = run_program({tool("ip"), "netns", "exec", probe, tool("nft"), "add", "table", "inet", "kith"});
+  const auto table = run_program(
+      {tool("ip"), "netns", "exec", probe, tool("nft"), "add", "table", "inet", "kith"});
   if (table.exit.code != 0) reason = "this kernel has no nf_tables: " + table.output;
   remove_netns(probe);
   return reason;
@@ -117,18 +122,24 @@ NetLab::~NetLab() {
 }
 
 std::string NetLab::name(const std::string& what) const { return prefix_ + what; }
-std::string NetLab::netns(std::size_t node) const { return std::string(kNetnsFolder) + "/" + name(node); }
+std::string NetLab::netns(std::size_t node) const {
+  return std::string(kNetnsFolder) + "/" + name(node);
+}
 std::string NetLab::proxy_netns() const { return std::string(kNetnsFolder) + "/" + name("proxy"); }
 std::string NetLab::address(std::size_t node) { return "10.77.0." + std::to_string(node + 1); }
-std::string NetLab::proxy_address(std::size_t node) { return "10.77.1." + std::to_string(node + 1); }
+std::string NetLab::proxy_address(std::size_t node) {
+  return "10.77.1." + std::to_string(node + 1);
+}
 
-void NetLab::attach(const std::string& netns, const std::string& link, const std::vector<std::string>& addresses) const {
+void NetLab::attach(const std::string& netns, const std::string& link,
+                    const std::vector<std::string>& addresses) const {
   const std::string hub = name("hub");
   ip({"netns", "add", netns});
   ip({"-n", netns, "link", "set", "lo", "up"});
   ip({"-n", hub, "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", netns});
   ip({"-n", hub, "link", "set", link, "master", "br0", "up"});
-  for (const auto& address : addresses) ip({"-n", netns, "addr", "add", address + "/16", "dev", "eth0"});
+  for (const auto& address : addresses)
+    ip({"-n", netns, "addr", "add", address + "/16", "dev", "eth0"});
   ip({"-n", netns, "link", "set", "eth0", "up"});
 }
 
@@ -175,8 +186,9 @@ void NetLab::heal() {
 // The whole table in one transaction, so that no packet sees half of it.
 void NetLab::apply(std::size_t node) const {
   const Faults& faults = faults_[node];
-  std::string rules = "table inet kith\ndelete table inet kith\ntable inet kith {\n chain in {\n"
-                      "  type filter hook input priority 0\n  iifname \"lo\" accept\n";
+  std::string rules =
+      "table inet kith\ndelete table inet kith\ntable inet kith {\n chain in {\n"
+      "  type filter hook input priority 0\n  iifname \"lo\" accept\n";
   for (const std::size_t from : faults.cut_from) rules += "  ip saddr " + address(from) + " drop\n";
   if (faults.loss_percent > 0)
     rules += "  numgen random mod 100 < " + std::to_string(faults.loss_percent) + " drop\n";
@@ -191,13 +203,14 @@ void NetLab::apply(std::size_t node) const {
 
 void NetLab::rate(std::size_t node, const std::string& rate) {
   const std::string port = "p" + std::to_string(node);
-  const std::vector<std::pair<std::string, std::string>> ends = {{name("hub"), port}, {name(node), "eth0"}};
+  const std::vector<std::pair<std::string, std::string>> ends = {{name("hub"), port},
+                                                                 {name(node), "eth0"}};
   for (const auto& [netns, device] : ends) {
     if (rate.empty()) {
       run_program({tool("tc"), "-n", netns, "qdisc", "del", "dev", device, "root"});
     } else {
-      must_run({tool("tc"), "-n", netns, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "16kb",
-                "latency", "400ms"});
+      must_run({tool("tc"), "-n", netns, "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+                rate, "burst", "16kb", "latency", "400ms"});
     }
   }
 }
@@ -212,8 +225,8 @@ void NetLab::blackhole_route(std::size_t node, std::size_t to, bool on) {
 }
 
 std::size_t NetLab::reset_connections(std::size_t node) {
-  const auto run = run_program({tool("ip"), "netns", "exec", name(node), tool("ss"), "-K", "-H", "-t", "-n", "state",
-                                "established", "dst", "10.77.0.0/16"});
+  const auto run = run_program({tool("ip"), "netns", "exec", name(node), tool("ss"), "-K", "-H",
+                                "-t", "-n", "state", "established", "dst", "10.77.0.0/16"});
   return static_cast<std::size_t>(std::count(run.output.begin(), run.output.end(), '\n'));
 }
 

@@ -24,21 +24,28 @@ namespace {
 constexpr double kResidentMibMax = 256.0;
 constexpr std::size_t kOpenFilesMax = 256;
 constexpr double kCoresMax = 0.75;
-constexpr std::size_t kFragments = (kValueCount * sizeof(float) + kFragmentBytes - 1) / kFragmentBytes;
+constexpr std::size_t kFragments =
+    (kValueCount * sizeof(float) + kFragmentBytes - 1) / kFragmentBytes;
 
 // Sizes only: what decoding a ledger needs to know.
 class Layout final : public gossip::FragmentStore {
  public:
   [[nodiscard]] std::uint32_t fragment_count() const override { return kFragments; }
-  [[nodiscard]] std::size_t payload_bytes(FragmentIndex fragment, CodecId /*codec*/) const override {
+  [[nodiscard]] std::size_t payload_bytes(FragmentIndex fragment,
+                                          CodecId /*codec*/) const override {
     const std::size_t begin = fragment * kFragmentBytes;
     return std::min(kFragmentBytes, kValueCount * sizeof(float) - begin);
   }
-  Result<Slice> snapshot(const ExchangeId&, FragmentIndex, CodecId) override { return fail("sizes only"); }
-  Result<Committed> commit(const ExchangeId&, FragmentIndex, const Payload&, CodecId, double) override {
+  Result<Slice> snapshot(const ExchangeId&, FragmentIndex, CodecId) override {
     return fail("sizes only");
   }
-  Status apply(const ExchangeId&, FragmentIndex, const Payload&, CodecId) override { return fail("sizes only"); }
+  Result<Committed> commit(const ExchangeId&, FragmentIndex, const Payload&, CodecId,
+                           double) override {
+    return fail("sizes only");
+  }
+  Status apply(const ExchangeId&, FragmentIndex, const Payload&, CodecId) override {
+    return fail("sizes only");
+  }
 };
 
 std::vector<float> floats_of(const node::SafetensorsFile& file) {
@@ -101,14 +108,15 @@ double cpu_seconds_of(pid_t pid) {
   if (name_end == std::string::npos) return 0.0;
   std::stringstream fields(stat.substr(name_end + 2));
   std::string skip;
-  for (int i = 0; i < 11; ++i) fields >> skip;   // state to cmajflt
+  for (int i = 0; i < 11; ++i) fields >> skip;  // state to cmajflt
   double user = 0.0, system = 0.0;
   fields >> user >> system;
   return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 std::string z85(const std::vector<unsigned char>& bytes) {
-  static const char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+  static const char kDigits[] =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
   std::string out;
   for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
     std::uint32_t word = 0;
@@ -123,10 +131,15 @@ std::string z85(const std::vector<unsigned char>& bytes) {
 // All spellings in which a key could slip into a log.
 std::map<std::string, std::string> spellings_of(const std::string& hex) {
   std::vector<unsigned char> bytes(hex.size() / 2);
-  if (::sodium_hex2bin(bytes.data(), bytes.size(), hex.data(), hex.size(), nullptr, nullptr, nullptr) != 0) return {};
-  std::string upper = hex, base64(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL_NO_PADDING), '\0');
+  if (::sodium_hex2bin(bytes.data(), bytes.size(), hex.data(), hex.size(), nullptr, nullptr,
+                       nullptr) != 0)
+    return {};
+  std::string upper = hex, base64(sodium_base64_ENCODED_LEN(
+                                      bytes.size(), sodium_base64_VARIANT_ORIGINAL_NO_PADDING),
+                                  '\0');
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  ::sodium_bin2base64(base64.data(), base64.size(), bytes.data(), bytes.size(), sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
+  ::sodium_bin2base64(base64.data(), base64.size(), bytes.data(), bytes.size(),
+                      sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
   // Half is enough to be a leak, and the last base64 digit depends on what follows.
   return {{"hexadecimal", hex.substr(0, 32)},
           {"hexadecimal capitals", upper.substr(0, 32)},
@@ -152,9 +165,12 @@ bool views_agree(Cluster& cluster, const Indices& healthy) {
   for (const std::size_t observer : healthy) {
     const auto view = view_of(cluster[observer]);
     for (const std::size_t i : healthy)
-      if (const auto seen = view.find(cluster[i].name()); seen == view.end() || seen->second != "alive") return false;
+      if (const auto seen = view.find(cluster[i].name());
+          seen == view.end() || seen->second != "alive")
+        return false;
     for (const std::size_t i : others)
-      if (const auto seen = view.find(cluster[i].name()); seen != view.end() && seen->second != "dead" && seen->second != "left")
+      if (const auto seen = view.find(cluster[i].name());
+          seen != view.end() && seen->second != "dead" && seen->second != "left")
         return false;
   }
   return true;
@@ -172,9 +188,11 @@ Usage usage_of(pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   std::stringstream lines(bytes_of(folder + "/status"));
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("VmRSS:")) usage.resident_mib = std::strtod(line.c_str() + 6, nullptr) / 1024.0;
+    if (line.starts_with("VmRSS:"))
+      usage.resident_mib = std::strtod(line.c_str() + 6, nullptr) / 1024.0;
   std::error_code gone;
-  for (fs::directory_iterator it(folder + "/fd", gone), end; !gone && it != end; it.increment(gone)) ++usage.open_files;
+  for (fs::directory_iterator it(folder + "/fd", gone), end; !gone && it != end; it.increment(gone))
+    ++usage.open_files;
   usage.cpu_seconds = cpu_seconds_of(pid);
   return usage;
 }
@@ -206,8 +224,10 @@ double mass_error(const std::vector<Saved>& before, const std::vector<Saved>& af
 
 void expect_checkpoints_intact(Cluster& cluster, const Indices& healthy) {
   for (const std::size_t i : healthy) {
-    const auto run = run_program({kith_path(), "checkpoint", "now", "--at", cluster[i].folder() + "/data"}, seconds(30));
-    EXPECT_EQ(run.exit.code, 0) << "O3: " << cluster[i].name() << " writes no checkpoint: " << run.output;
+    const auto run = run_program(
+        {kith_path(), "checkpoint", "now", "--at", cluster[i].folder() + "/data"}, seconds(30));
+    EXPECT_EQ(run.exit.code, 0) << "O3: " << cluster[i].name()
+                                << " writes no checkpoint: " << run.output;
     const auto words = run.output.find("written ");
     if (words == std::string::npos) continue;
     std::string path = run.output.substr(words + 8);
@@ -215,7 +235,8 @@ void expect_checkpoints_intact(Cluster& cluster, const Indices& healthy) {
     const auto values = read_values(path);
     EXPECT_TRUE(values) << "O3: " << (values ? "" : values.error().message);
     if (!values) continue;
-    EXPECT_TRUE(std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); }))
+    EXPECT_TRUE(
+        std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); }))
         << "O3: " << path << " holds values that are not finite";
   }
 }
@@ -225,7 +246,8 @@ void expect_caps_kept(Cluster& cluster, const Indices& healthy) {
   for (const std::size_t i : healthy) before[i] = usage_of(cluster[i].pid());
   const auto start = std::chrono::steady_clock::now();
   wait_until(seconds(2), [] { return false; });
-  const double span = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double span =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const std::size_t i : healthy) {
     const Usage now = usage_of(cluster[i].pid());
     const double cores = (now.cpu_seconds - before[i].cpu_seconds) / span;
@@ -238,13 +260,15 @@ void expect_caps_kept(Cluster& cluster, const Indices& healthy) {
 void expect_documented_exit(const Node& node, const Exit& exit) {
   static const std::set<int> kDocumented = {0, 1, 2, 3, 4, 5, 6, 7, 8, 10};
   EXPECT_EQ(exit.signal, 0) << "O7: " << node.name() << " died of a signal\n" << node.log();
-  EXPECT_TRUE(exit.signal != 0 || kDocumented.contains(exit.code)) << "O7: " << node.name() << " ended with " << exit.code;
+  EXPECT_TRUE(exit.signal != 0 || kDocumented.contains(exit.code))
+      << "O7: " << node.name() << " ended with " << exit.code;
 }
 
 void expect_no_secret_logged(const std::string& folder, const std::vector<std::string>& secrets) {
   std::map<std::string, std::string> texts;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (const auto name = entry.path().filename(); entry.is_regular_file() && (name == "log" || name == "out"))
+    if (const auto name = entry.path().filename();
+        entry.is_regular_file() && (name == "log" || name == "out"))
       texts[entry.path()] = bytes_of(entry.path());
   EXPECT_FALSE(texts.empty()) << "O7: no log to look into";
   for (const auto& file : secrets) {
@@ -252,7 +276,8 @@ void expect_no_secret_logged(const std::string& folder, const std::vector<std::s
     EXPECT_FALSE(spellings.empty()) << "O7: " << file << " is no key";
     for (const auto& [how, text] : spellings)
       for (const auto& [log, content] : texts)
-        EXPECT_EQ(content.find(text), std::string::npos) << "O7: " << log << " shows the key of " << file << " in " << how;
+        EXPECT_EQ(content.find(text), std::string::npos)
+            << "O7: " << log << " shows the key of " << file << " in " << how;
   }
 }
 

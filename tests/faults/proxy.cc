@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::size_t kHeldBytesMax = 4 << 20;   // per direction: above, the sender feels it
+constexpr std::size_t kHeldBytesMax = 4 << 20;  // per direction: above, the sender feels it
 
 sockaddr_in internet(const std::string& host, std::uint16_t port) {
   sockaddr_in address{};
@@ -40,7 +40,9 @@ sockaddr_in internet(const std::string& host, std::uint16_t port) {
   return address;
 }
 
-const sockaddr* general(const sockaddr_in& address) { return reinterpret_cast<const sockaddr*>(&address); }
+const sockaddr* general(const sockaddr_in& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
 
 int stream_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 
@@ -54,8 +56,8 @@ struct Pump {
   std::size_t from = 0, to = 0;
   std::deque<Piece> held;
   std::size_t held_bytes = 0;
-  bool ended = false;      // nothing more comes in
-  bool blocked = false;    // the receiver's socket is full
+  bool ended = false;    // nothing more comes in
+  bool blocked = false;  // the receiver's socket is full
 };
 
 struct Connection {
@@ -77,7 +79,7 @@ struct Proxy::Loop {
   std::mt19937 random{1};
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> forwarded{0};
-  std::mutex guard;   // of the three below
+  std::mutex guard;  // of the three below
   milliseconds base{0}, jitter{0};
   std::set<std::pair<std::size_t, std::size_t>> cuts;
   std::thread thread;
@@ -100,7 +102,8 @@ struct Proxy::Loop {
 void Proxy::Loop::accept_from(const Listener& listener) {
   sockaddr_in peer{};
   socklen_t length = sizeof peer;
-  const int in = ::accept4(listener.fd, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int in = ::accept4(listener.fd, reinterpret_cast<sockaddr*>(&peer), &length,
+                           SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (in < 0) return;
   const int out = stream_socket();
   const sockaddr_in to = internet(NetLab::address(listener.node), listener.port);
@@ -128,7 +131,8 @@ void Proxy::Loop::take(Connection& connection, Pump& pump) {
   pump.ended = got == 0;
   if (got == 0) return;
   const auto after = pump.held.empty() ? Clock::time_point::min() : pump.held.back().due;
-  pump.held.push_back({std::max(after, Clock::now() + draw_delay()), std::string(buffer, static_cast<std::size_t>(got))});
+  pump.held.push_back({std::max(after, Clock::now() + draw_delay()),
+                       std::string(buffer, static_cast<std::size_t>(got))});
   pump.held_bytes += static_cast<std::size_t>(got);
 }
 
@@ -147,7 +151,8 @@ void Proxy::Loop::give(Connection& connection, Pump& pump, Clock::time_point now
     bytes.erase(0, static_cast<std::size_t>(sent));
     if (bytes.empty()) pump.held.pop_front();
   }
-  if (pump.ended && pump.held.empty()) connection.broken = true;   // a half-closed pair serves nobody here
+  if (pump.ended && pump.held.empty())
+    connection.broken = true;  // a half-closed pair serves nobody here
 }
 
 void Proxy::Loop::run() {
@@ -165,7 +170,8 @@ void Proxy::Loop::run() {
         continue;
       }
       for (Pump& pump : it->pumps) {
-        if (!pump.held.empty() && !pump.blocked) wake = std::min(wake, std::max(pump.held.front().due, now + milliseconds(1)));
+        if (!pump.held.empty() && !pump.blocked)
+          wake = std::min(wake, std::max(pump.held.front().due, now + milliseconds(1)));
         const bool reads = !pump.ended && pump.held_bytes < kHeldBytesMax;
         polls.push_back({pump.in, static_cast<short>(reads ? POLLIN : 0), 0});
       }
@@ -188,7 +194,8 @@ void Proxy::Loop::run() {
   }
 }
 
-Proxy::Proxy(const NetLab& lab, std::vector<std::uint16_t> ports) : loop_(std::make_unique<Loop>()) {
+Proxy::Proxy(const NetLab& lab, std::vector<std::uint16_t> ports)
+    : loop_(std::make_unique<Loop>()) {
   {
     const InNetns inside(lab.proxy_netns());
     for (std::size_t node = 0; node < lab.size(); ++node) {
@@ -202,7 +209,7 @@ Proxy::Proxy(const NetLab& lab, std::vector<std::uint16_t> ports) : loop_(std::m
     }
   }
   loop_->thread = std::thread([loop = loop_.get(), netns = lab.proxy_netns()] {
-    const InNetns inside(netns);   // connections to the nodes are made here
+    const InNetns inside(netns);  // connections to the nodes are made here
     loop->run();
   });
 }

@@ -1,7 +1,8 @@
-// A TCP proxy in user space, for what the kernel cannot do without netem: delay and jitter, and cuts that leave connections
-// standing. It lives in a lab's proxy namespace, where it stands for every node under an address of its own; nodes
-// advertise that address, so all they say to each other passes through here. Bytes of a connection keep their order.
-// Runs a thread of its own from construction to destruction; every call is for the test's thread.
+// A TCP proxy in user space, for what the kernel cannot do without netem: delay and jitter, and
+// cuts that leave connections standing. It lives in a lab's proxy namespace, where it stands for
+// every node under an address of its own; nodes advertise that address, so all they say to each
+// other passes through here. Bytes of a connection keep their order. Runs a thread of its own from
+// construction to destruction; every call is for the test's thread.
 #pragma once
 
 #include <chrono>

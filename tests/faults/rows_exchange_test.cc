@@ -1,6 +1,7 @@
-// Rows 2 to 6: a node dies at a chosen step of the exchange protocol. Training is off and all start values differ, so that
-// TearDown() can compare the sum over all nodes with what it was: whatever was applied twice, or by one side, moves it.
-// n1 alone proposes; the others take an hour a step, so that nothing else happens to be on the way.
+// Rows 2 to 6: a node dies at a chosen step of the exchange protocol. Training is off and all start
+// values differ, so that TearDown() can compare the sum over all nodes with what it was: whatever
+// was applied twice, or by one side, moves it. n1 alone proposes; the others take an hour a step,
+// so that nothing else happens to be on the way.
 #include <signal.h>
 
 #include <algorithm>
@@ -24,12 +25,17 @@ class ExchangeRow : public FaultRow {
  protected:
   // n1 proposes, n2 answers; `fault` arms one of them from its start.
   void start_pair(std::size_t armed_node, const std::string& fault, bool forfeits = false) {
-    start(2, {.sets = {"checkpoint.every_seconds=3600"}, .of_node = {{}, kPassive}, .still = true, .forfeits = forfeits, .armed = {{armed_node, fault}}});
+    start(2, {.sets = {"checkpoint.every_seconds=3600"},
+              .of_node = {{}, kPassive},
+              .still = true,
+              .forfeits = forfeits,
+              .armed = {{armed_node, fault}}});
     idles(1);
   }
   bool dies(std::size_t index) {
-    return cluster().wait(seconds(30), "it dies at its fault point", [&] { return !node(index).running(); }) &&
-           node(index).wait_exit(milliseconds(0))->signal == SIGKILL;
+    return cluster().wait(seconds(30), "it dies at its fault point", [&] {
+      return !node(index).running();
+    }) && node(index).wait_exit(milliseconds(0))->signal == SIGKILL;
   }
   bool stops(std::size_t index) {
     return cluster().wait(seconds(30), "it stops at its fault point", [&] {
@@ -39,13 +45,15 @@ class ExchangeRow : public FaultRow {
     });
   }
   std::string checkpoint_now(std::size_t index) {
-    const auto run = run_program({kith_path(), "checkpoint", "now", "--at", data_dir(index)}, seconds(30));
+    const auto run =
+        run_program({kith_path(), "checkpoint", "now", "--at", data_dir(index)}, seconds(30));
     EXPECT_EQ(run.exit.code, 0) << run.output;
     return run.output;
   }
   double metric(std::size_t index, const std::string& name) { return node(index).metric(name); }
   bool ledger_is_empty(std::size_t index) {
-    return cluster().wait(seconds(20), "its ledger is empty", [&] { return metric(index, "kith_exchange_ledger_entries") == 0; });
+    return cluster().wait(seconds(20), "its ledger is empty",
+                          [&] { return metric(index, "kith_exchange_ledger_entries") == 0; });
   }
 };
 
@@ -78,11 +86,13 @@ TEST_F(Row4, APassiveNodeKilledAfterItsCommitForgetsIt) {
   ASSERT_TRUE(exchange({0, 1}));
 }
 
-// The commit is in n2's checkpoint, its result never left: n1, stopped meanwhile, asks the restored ledger for it.
+// The commit is in n2's checkpoint, its result never left: n1, stopped meanwhile, asks the restored
+// ledger for it.
 TEST_F(Row4, ARestoredLedgerReplaysWhatWasCommittedBeforeTheKill) {
   start_pair(0, "before-apply=stop@1");
   ASSERT_TRUE(stops(0));
-  ASSERT_TRUE(cluster().wait(seconds(10), "n2 has committed", [&] { return metric(1, "kith_exchange_ledger_entries") >= 1; }));
+  ASSERT_TRUE(cluster().wait(seconds(10), "n2 has committed",
+                             [&] { return metric(1, "kith_exchange_ledger_entries") >= 1; }));
   checkpoint_now(1);
   node(1).kill_now();
   restart(1);
@@ -92,7 +102,8 @@ TEST_F(Row4, ARestoredLedgerReplaysWhatWasCommittedBeforeTheKill) {
   EXPECT_TRUE(ledger_is_empty(1));
 }
 
-// n1 has the open exchange in its checkpoint, applies the result, dies without ACK, and is restored to before.
+// n1 has the open exchange in its checkpoint, applies the result, dies without ACK, and is restored
+// to before.
 TEST_F(Row5, AnInitiatorKilledBetweenResultAndAckAsksAgainAndAppliesOnce) {
   start_pair(1, "propose-received=stop@1");
   ASSERT_TRUE(stops(1));
@@ -121,8 +132,10 @@ TEST_F(Row6, KilledAtFiftyRandomPointsANodeIsBackInTrafficWithinFiveSeconds) {
     node(3).kill_now();
     const Stopwatch watch;
     restart(3, armed(fault));
-    // Some faults strike before the second exchange is done: then the next life must show the traffic.
-    const bool lives = wait_until(seconds(5), [&] { return !node(3).running() || exchanges_of(node(3)) >= 1; });
+    // Some faults strike before the second exchange is done: then the next life must show the
+    // traffic.
+    const bool lives =
+        wait_until(seconds(5), [&] { return !node(3).running() || exchanges_of(node(3)) >= 1; });
     ASSERT_TRUE(lives) << "no traffic 5 s after the restart\n" << node(3).log();
     if (node(3).running()) slowest = std::max(slowest, watch.seconds());
     wait_until(seconds(2), [&] { return !node(3).running(); });
@@ -132,7 +145,8 @@ TEST_F(Row6, KilledAtFiftyRandomPointsANodeIsBackInTrafficWithinFiveSeconds) {
   const Stopwatch watch;
   restart(3);
   ASSERT_TRUE(exchange({3}, 1, seconds(5)));
-  note(std::to_string(kills) + " kills, traffic again at latest " + std::to_string(std::max(slowest, watch.seconds())) + " s after a restart");
+  note(std::to_string(kills) + " kills, traffic again at latest " +
+       std::to_string(std::max(slowest, watch.seconds())) + " s after a restart");
 }
 
 }  // namespace

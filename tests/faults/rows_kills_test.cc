@@ -19,7 +19,8 @@ TEST_F(Row1, AKilledIdleNodeIsDeadWithinSuspicionAndNobodyExchangesWithIt) {
   node(4).kill_now();
   gone(4);
   const Stopwatch watch;
-  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(2), "all see it dead", [&] { return all_see(healthy(), 4, {"dead"}); }));
+  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(2), "all see it dead",
+                             [&] { return all_see(healthy(), 4, {"dead"}); }));
   note("dead everywhere after " + std::to_string(watch.seconds()) + " s");
   const auto last_exchange = [&](std::size_t observer) {
     for (const auto& member : node(observer).get("/members")["members"])
@@ -28,7 +29,8 @@ TEST_F(Row1, AKilledIdleNodeIsDeadWithinSuspicionAndNobodyExchangesWithIt) {
     return 1e9;
   };
   ASSERT_TRUE(exchange({0, 1, 2, 3}, 20));
-  for (const std::size_t i : healthy()) EXPECT_GT(last_exchange(i), 1.0) << "n" << i + 1 << " exchanges with the dead";
+  for (const std::size_t i : healthy())
+    EXPECT_GT(last_exchange(i), 1.0) << "n" << i + 1 << " exchanges with the dead";
 }
 
 TEST_F(Row7, AClusterKilledAsAWholeAndRestartedAtOnceReformsAndNobodyStaysDead) {
@@ -55,7 +57,8 @@ TEST_F(Row8, ANodeThatIsToldToLeaveIsLeftEverywhereAndNeverCalledFailed) {
   const Stopwatch watch;
   bool called_failed = false;
   ASSERT_TRUE(cluster().wait(seconds(15), "all see it left", [&] {
-    called_failed = called_failed || any_sees({0, 1, 2}, {3}, "suspect") || any_sees({0, 1, 2}, {3}, "dead");
+    called_failed =
+        called_failed || any_sees({0, 1, 2}, {3}, "suspect") || any_sees({0, 1, 2}, {3}, "dead");
     return all_see({0, 1, 2}, 3, {"left"});
   }));
   note("left everywhere after " + std::to_string(watch.seconds()) + " s");
@@ -65,8 +68,10 @@ TEST_F(Row8, ANodeThatIsToldToLeaveIsLeftEverywhereAndNeverCalledFailed) {
   EXPECT_EQ(exit->code, 0) << node(3).log();
   holds_for(seconds(10), "it stays left", [&] { return !any_sees({0, 1, 2}, {3}, "dead"); });
   for (const std::size_t i : healthy()) {
-    EXPECT_EQ(lines(i, {"name=n4", "suspect"}) + lines(i, {"name=n4", "dead"}), 0U) << node(i).log();
-    EXPECT_EQ(node(i).metric("kith_exchanges_failed_total{role=\"initiator\",reason=\"timeout\"}"), 0);
+    EXPECT_EQ(lines(i, {"name=n4", "suspect"}) + lines(i, {"name=n4", "dead"}), 0U)
+        << node(i).log();
+    EXPECT_EQ(node(i).metric("kith_exchanges_failed_total{role=\"initiator\",reason=\"timeout\"}"),
+              0);
   }
 }
 

@@ -21,12 +21,14 @@ TEST_F(Row21, LossOfPacketsStopsNoExchangeAndUpToFivePercentKillNobody) {
     const double before = exchanges_of(node(0));
     const Stopwatch watch;
     if (percent <= 5) {
-      holds_for(seconds(20), "nobody is dead", [&] { return !any_sees(healthy(), healthy(), "dead"); });
+      holds_for(seconds(20), "nobody is dead",
+                [&] { return !any_sees(healthy(), healthy(), "dead"); });
     } else {
       passes(seconds(20));
     }
     EXPECT_TRUE(exchange(healthy(), 2, seconds(60)));
-    note(std::to_string(percent) + " %: " + std::to_string((exchanges_of(node(0)) - before) / watch.seconds()) + " exchanges/s");
+    note(std::to_string(percent) + " %: " +
+         std::to_string((exchanges_of(node(0)) - before) / watch.seconds()) + " exchanges/s");
   }
 }
 
@@ -78,7 +80,8 @@ TEST_F(Row25, WhereLongPacketsVanishExchangesFailLoudlyAndTheOthersGoOn) {
   lab().longest_packet(3, 600);
   const auto failed = [&] {
     double sum = 0.0;
-    for (const std::size_t i : {0, 1, 2}) sum += node(i).metric("kith_exchanges_failed_total{role=\"initiator\",reason=\"timeout\"}");
+    for (const std::size_t i : {0, 1, 2})
+      sum += node(i).metric("kith_exchanges_failed_total{role=\"initiator\",reason=\"timeout\"}");
     return sum;
   };
   const double failed_before = failed(), done_before = exchanges_of(node(3));

@@ -30,9 +30,11 @@ TEST_F(Row26, WithoutItsSeedANodeWaitsAndWhenAllSeedsDieTheOthersGoOnAndNewOnesJ
   patient.flags = {"--join", NetLab::address(4) + ":7400"};
   add(patient);
   EXPECT_TRUE(holds_for(seconds(5), "without its seed it waits", [&] {
-    return node(3).running() && node(3).get("/status").value("state", "") == "waiting" && steps_of(node(3)) == 0;
+    return node(3).running() && node(3).get("/status").value("state", "") == "waiting" &&
+           steps_of(node(3)) == 0;
   }));
-  EXPECT_GE(lines(3, {NetLab::address(4)}), 1U) << "it does not say whom it waits for\n" << node(3).log();
+  EXPECT_GE(lines(3, {NetLab::address(4)}), 1U) << "it does not say whom it waits for\n"
+                                                << node(3).log();
   add();
   const auto took = agree();
   ASSERT_TRUE(took);
@@ -53,12 +55,15 @@ TEST_F(Row26, WithoutItsSeedANodeWaitsAndWhenAllSeedsDieTheOthersGoOnAndNewOnesJ
 }
 
 std::string faketime_library() {
-  for (const char* folder : {"/usr/lib/x86_64-linux-gnu/faketime/", "/usr/lib/aarch64-linux-gnu/faketime/", "/usr/lib/faketime/"})
-    if (fs::exists(std::string(folder) + "libfaketime.so.1")) return std::string(folder) + "libfaketime.so.1";
+  for (const char* folder : {"/usr/lib/x86_64-linux-gnu/faketime/",
+                             "/usr/lib/aarch64-linux-gnu/faketime/", "/usr/lib/faketime/"})
+    if (fs::exists(std::string(folder) + "libfaketime.so.1"))
+      return std::string(folder) + "libfaketime.so.1";
   return "";
 }
 
-// n4's wall clock jumps between an hour ahead and an hour behind; n3's monotonic clock is an hour ahead of everybody's.
+// n4's wall clock jumps between an hour ahead and an hour behind; n3's monotonic clock is an hour
+// ahead of everybody's.
 TEST_F(Row29, WallClocksThatJumpAndMonotonicOnesThatDifferChangeNothing) {
   const std::string library = faketime_library();
   if (library.empty()) GTEST_SKIP() << "libfaketime is not installed (faketime)";
@@ -66,8 +71,11 @@ TEST_F(Row29, WallClocksThatJumpAndMonotonicOnesThatDifferChangeNothing) {
   const std::string clock = cluster().folder() + "/clock";
   std::ofstream(clock) << "+1h\n";
   NodeOptions skewed;
-  skewed.environment = {{"LD_PRELOAD", library}, {"FAKETIME_TIMESTAMP_FILE", clock}, {"FAKETIME_NO_CACHE", "1"},
-                        {"FAKETIME_DONT_FAKE_MONOTONIC", "1"}, {"DONT_FAKE_MONOTONIC", "1"}};
+  skewed.environment = {{"LD_PRELOAD", library},
+                        {"FAKETIME_TIMESTAMP_FILE", clock},
+                        {"FAKETIME_NO_CACHE", "1"},
+                        {"FAKETIME_DONT_FAKE_MONOTONIC", "1"},
+                        {"DONT_FAKE_MONOTONIC", "1"}};
   add(skewed);
   node(2).kill_now();
   NodeOptions apart;
@@ -83,19 +91,23 @@ TEST_F(Row29, WallClocksThatJumpAndMonotonicOnesThatDifferChangeNothing) {
   };
   const bool has_time_namespaces = fs::exists("/proc/self/ns/time");
   restart(2, has_time_namespaces ? apart : NodeOptions{});
-  note(has_time_namespaces ? "monotonic clock moved in a time namespace" : "no time namespaces here: wall clock only");
+  note(has_time_namespaces ? "monotonic clock moved in a time namespace"
+                           : "no time namespaces here: wall clock only");
   ASSERT_TRUE(agree());
   ASSERT_TRUE(exchange(healthy()));
   for (int jump = 0; jump < 10; ++jump) {
     std::ofstream(clock) << (jump % 2 == 0 ? "-1h\n" : "+1h\n");
-    holds_for(seconds(2), "nobody is dead or suspected for it", [&] { return !any_sees(healthy(), healthy(), "dead"); });
+    holds_for(seconds(2), "nobody is dead or suspected for it",
+              [&] { return !any_sees(healthy(), healthy(), "dead"); });
   }
   EXPECT_TRUE(exchange(healthy()));
   for (const std::size_t i : healthy()) {
     for (const auto& member : node(i).get("/members")["members"]) {
-      EXPECT_TRUE(!member["last_exchange_seconds"].is_number() || member["last_exchange_seconds"].get<double>() >= 0.0);
+      EXPECT_TRUE(!member["last_exchange_seconds"].is_number() ||
+                  member["last_exchange_seconds"].get<double>() >= 0.0);
       EXPECT_GE(member["steps_per_second"].get<double>(), 0.0);
-      EXPECT_LT(member["steps_per_second"].get<double>(), 100.0) << "n" << i + 1 << " about " << member["name"];
+      EXPECT_LT(member["steps_per_second"].get<double>(), 100.0)
+          << "n" << i + 1 << " about " << member["name"];
     }
   }
 }
@@ -122,7 +134,8 @@ TEST_F(Row30, WithSixtyFourOpenFilesANodeRefusesLinksAndDoesNotSpin) {
   passes(seconds(10));
   ASSERT_TRUE(node(7).running()) << node(7).log();
   const Usage now = usage_of(node(7).pid());
-  note(std::to_string(now.open_files) + " files open, " + std::to_string((now.cpu_seconds - before) / 10.0) + " cores, exchanges " +
+  note(std::to_string(now.open_files) + " files open, " +
+       std::to_string((now.cpu_seconds - before) / 10.0) + " cores, exchanges " +
        std::to_string(exchanges_of(node(7))));
   EXPECT_LT((now.cpu_seconds - before) / 10.0, 0.4) << "it spins";
   EXPECT_GT(exchanges_of(node(7)), 0) << "it takes part with nobody";
@@ -149,7 +162,8 @@ TEST_F(Row30, UnderAMemoryLimitANodeLivesOrDiesAloneAndTheOthersHeal) {
   gone(4);
   const auto exit = node(4).wait_exit(seconds(30));
   if (exit) {
-    note(exit->signal != 0 ? "20 MiB: killed by the kernel" : "20 MiB: ends with " + std::to_string(exit->code));
+    note(exit->signal != 0 ? "20 MiB: killed by the kernel"
+                           : "20 MiB: ends with " + std::to_string(exit->code));
     EXPECT_TRUE(exit->signal == SIGKILL || exit->code != 0);
   } else {
     note("20 MiB: lives, " + std::to_string(usage_of(node(4).pid()).resident_mib) + " MiB");
@@ -166,7 +180,7 @@ TEST_F(Row34, ClosedOrFullStreamsStopNobody) {
     ::close(1);
     int ends[2];
     if (::pipe(ends) != 0) ::_exit(124);
-    ::dup2(ends[1], 2);   // a pipe that nobody reads from
+    ::dup2(ends[1], 2);  // a pipe that nobody reads from
     ::close(ends[0]);
     if (ends[1] > 2) ::close(ends[1]);
   };
@@ -182,7 +196,8 @@ TEST_F(Row34, ClosedOrFullStreamsStopNobody) {
   for (const NodeOptions* options : {&closed_out, &full, &all_closed}) {
     const std::size_t index = cluster().size();
     add(*options);
-    ASSERT_TRUE(cluster().wait(seconds(20), "it says where its HTTP is", [&] { return fs::exists(data_dir(index) + "/http"); }));
+    ASSERT_TRUE(cluster().wait(seconds(20), "it says where its HTTP is",
+                               [&] { return fs::exists(data_dir(index) + "/http"); }));
     node(index).set_http("127.0.0.1:7480");
   }
   ASSERT_TRUE(agree());
@@ -217,7 +232,8 @@ TEST_F(Row35, APortThatIsTakenIsNamedWithExitSix) {
     std::uint16_t port;
   };
   const std::string control_host = NetLab::address(2), bulk_host = NetLab::address(3);
-  const Case cases[] = {{control_host.c_str(), 7400}, {bulk_host.c_str(), 7401}, {"127.0.0.1", 7480}};
+  const Case cases[] = {
+      {control_host.c_str(), 7400}, {bulk_host.c_str(), 7401}, {"127.0.0.1", 7480}};
   for (const Case& c : cases) {
     const std::size_t index = cluster().size();
     const Squatter squatter(lab().netns(index), c.host, c.port);
@@ -228,7 +244,8 @@ TEST_F(Row35, APortThatIsTakenIsNamedWithExitSix) {
     const auto exit = node(index).wait_exit(seconds(15));
     ASSERT_TRUE(exit.has_value()) << node(index).log();
     EXPECT_EQ(exit->code, 6) << node(index).log();
-    EXPECT_NE(node(index).log().find(std::to_string(c.port)), std::string::npos) << node(index).log();
+    EXPECT_NE(node(index).log().find(std::to_string(c.port)), std::string::npos)
+        << node(index).log();
   }
   EXPECT_TRUE(exchange(healthy()));
 }
@@ -252,11 +269,12 @@ TEST_F(Row35, AHundredClientsThatHoldTheMetricsPortDoNotTouchTraining) {
     }
   }
   passes(seconds(10));
-  const double exchanged = exchanges_of(node(1)) - exchanges;   // with n1, the only other
+  const double exchanged = exchanges_of(node(1)) - exchanges;  // with n1, the only other
   for (const int fd : clients) ::close(fd);
   note(std::to_string(exchanged) + " exchanges meanwhile");
   EXPECT_GT(exchanged, 100);
-  ASSERT_TRUE(cluster().wait(seconds(20), "metrics answer again", [&] { return steps_of(node(0)) > 0; }));
+  ASSERT_TRUE(
+      cluster().wait(seconds(20), "metrics answer again", [&] { return steps_of(node(0)) > 0; }));
   EXPECT_GE(steps_of(node(0)) - steps, 150) << "training was slowed down";
 }
 

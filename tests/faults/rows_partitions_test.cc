@@ -20,14 +20,18 @@ TEST_F(Row14, HalvesCutFor30SecondsBothTrainAndMergeWithinAMinute) {
   ASSERT_TRUE(exchange(healthy()));
   lab().split({0, 1, 2});
   const Stopwatch cut;
-  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(4), "each half sees the other dead",
-                             [&] { return all_see({0, 1, 2}, 3, {"dead"}) && all_see({3, 4, 5}, 0, {"dead"}); }));
+  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(4), "each half sees the other dead", [&] {
+    return all_see({0, 1, 2}, 3, {"dead"}) && all_see({3, 4, 5}, 0, {"dead"});
+  }));
   note("halves dead to each other after " + std::to_string(cut.seconds()) + " s");
   EXPECT_TRUE(step(healthy(), 20));
   EXPECT_TRUE(exchange(healthy()));
-  holds_for(seconds(30) - std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(cut.seconds())),
-            "nobody dies within a half",
-            [&] { return !any_sees({0, 1, 2}, {0, 1, 2}, "dead") && !any_sees({3, 4, 5}, {3, 4, 5}, "dead"); });
+  holds_for(
+      seconds(30) -
+          std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(cut.seconds())),
+      "nobody dies within a half", [&] {
+        return !any_sees({0, 1, 2}, {0, 1, 2}, "dead") && !any_sees({3, 4, 5}, {3, 4, 5}, "dead");
+      });
   lab().heal();
   const auto took = agree(seconds(60));
   ASSERT_TRUE(took);
@@ -60,7 +64,7 @@ TEST_F(Row15, HalvesThatHaveForgottenEachOtherMergeUnaided) {
 TEST_F(Row16, ALinkThatIsDeafOneWayKillsNobody) {
   start(4);
   ASSERT_TRUE(exchange(healthy()));
-  lab().cut(0, 1);   // n2 hears nothing from n1
+  lab().cut(0, 1);  // n2 hears nothing from n1
   holds_for(seconds(25), "nobody is dead", [&] { return !any_sees(healthy(), healthy(), "dead"); });
   EXPECT_TRUE(exchange(healthy()));
 }
@@ -81,7 +85,8 @@ TEST_F(Row18, ANodeThatIsCutOffSaysSoAndTrainsOn) {
   lab().isolate(3);
   const Stopwatch cut;
   const auto says_so = [&] {
-    const std::string all = node(3).get_text("/status") + node(3).log() + run_program({kith_path(), "health", "--at", data_dir(3)}).output;
+    const std::string all = node(3).get_text("/status") + node(3).log() +
+                            run_program({kith_path(), "health", "--at", data_dir(3)}).output;
     for (const char* word : {"isolat", "cut off", "no member answers", "alone"})
       if (all.find(word) != std::string::npos) return true;
     return false;
@@ -89,7 +94,8 @@ TEST_F(Row18, ANodeThatIsCutOffSaysSoAndTrainsOn) {
   ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(6), "it reports that it is cut off", says_so));
   note("reported after " + std::to_string(cut.seconds()) + " s");
   EXPECT_TRUE(step({3}, 10));
-  for (const std::size_t i : {0, 1, 2}) EXPECT_EQ(lines(i, {"isolat"}), 0U) << "n" << i + 1 << " is not cut off";
+  for (const std::size_t i : {0, 1, 2})
+    EXPECT_EQ(lines(i, {"isolat"}), 0U) << "n" << i + 1 << " is not cut off";
 }
 
 TEST_F(Row19, AFlappingLinkCostsABoundedNumberOfMessages) {
@@ -99,7 +105,8 @@ TEST_F(Row19, AFlappingLinkCostsABoundedNumberOfMessages) {
   const int flap_seconds = text != nullptr ? std::atoi(text) : 80;
   const auto control = [&] {
     double sum = 0.0;
-    for (const std::size_t i : {0, 1, 2, 3}) sum += node(i).metric("kith_network_bytes_total{direction=\"sent\",kind=\"control\"}");
+    for (const std::size_t i : {0, 1, 2, 3})
+      sum += node(i).metric("kith_network_bytes_total{direction=\"sent\",kind=\"control\"}");
     return sum;
   };
   const double start_bytes = control();
@@ -114,11 +121,13 @@ TEST_F(Row19, AFlappingLinkCostsABoundedNumberOfMessages) {
     passes(seconds(2));
   }
   const double flapping = (control() - before) / watch.seconds();
-  note("control bytes per second of four: calm " + std::to_string(calm) + ", flapping " + std::to_string(flapping));
+  note("control bytes per second of four: calm " + std::to_string(calm) + ", flapping " +
+       std::to_string(flapping));
   EXPECT_LT(flapping, 3.0 * calm);
   for (const std::size_t i : {0, 1, 2, 3}) {
     const auto said = lines(i, {"name=n5"});
-    EXPECT_LT(said, static_cast<std::size_t>(4 * (flap_seconds / 4 + 1))) << "log lines about n5 on n" << i + 1;
+    EXPECT_LT(said, static_cast<std::size_t>(4 * (flap_seconds / 4 + 1)))
+        << "log lines about n5 on n" << i + 1;
   }
 }
 

@@ -19,7 +19,9 @@ TEST_F(Row9, ThreeSecondsOfStandstillKillNobody) {
   node(3).signal(SIGSTOP);
   holds_for(seconds(3), "n4 is not dead", [&] { return !any_sees({0, 1, 2}, {3}, "dead"); });
   node(3).signal(SIGCONT);
-  holds_for(seconds(10), "nobody is dead", [&] { return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead"); });
+  holds_for(seconds(10), "nobody is dead", [&] {
+    return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead");
+  });
   EXPECT_TRUE(exchange(healthy()));
 }
 
@@ -28,11 +30,15 @@ TEST_F(Row10, TwoMinutesOfStandstillAreADeathAndAReturnThatAccusesNobody) {
   ASSERT_TRUE(exchange(healthy()));
   node(3).signal(SIGSTOP);
   const Stopwatch stopped;
-  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(2), "all see it dead", [&] { return all_see({0, 1, 2}, 3, {"dead"}); }));
+  ASSERT_TRUE(cluster().wait(kSuspicionMax + seconds(2), "all see it dead", [&] {
+    return all_see({0, 1, 2}, 3, {"dead"});
+  }));
   note("dead everywhere after " + std::to_string(stopped.seconds()) + " s");
-  const auto rest = seconds(120) - std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(stopped.seconds()));
-  holds_for(std::chrono::duration_cast<milliseconds>(rest), "the others are well",
-            [&] { return !any_sees({0, 1, 2}, {0, 1, 2}, "dead"); });
+  const auto rest = seconds(120) - std::chrono::duration_cast<milliseconds>(
+                                       std::chrono::duration<double>(stopped.seconds()));
+  holds_for(std::chrono::duration_cast<milliseconds>(rest), "the others are well", [&] {
+    return !any_sees({0, 1, 2}, {0, 1, 2}, "dead");
+  });
   node(3).signal(SIGCONT);
   const Stopwatch back;
   bool accused = false;
@@ -53,18 +59,26 @@ TEST_F(Row10, TwoMinutesOfStandstillAreADeathAndAReturnThatAccusesNobody) {
 // Wider than a socket buffer, so that the one who stands still leaves the others sitting on bytes.
 TEST_F(Row11, OneThatStopsMidTransferCostsTheOthersNoMemoryAndNoTime) {
   RowOptions options;
-  options.sets = {"model.kind=linear", "data.format=npy", "data.train=[\"x.npy\",\"y.npy\"]", "data.test=[]",
-                  "train.learning_rate=0.00001", "train.batch_size=2", "exchange.fragment_bytes=4194304",
-                  "exchange.chunk_bytes=262144", "checkpoint.every_seconds=3600"};
+  options.sets = {"model.kind=linear",
+                  "data.format=npy",
+                  "data.train=[\"x.npy\",\"y.npy\"]",
+                  "data.test=[]",
+                  "train.learning_rate=0.00001",
+                  "train.batch_size=2",
+                  "exchange.fragment_bytes=4194304",
+                  "exchange.chunk_bytes=262144",
+                  "checkpoint.every_seconds=3600"};
   constexpr std::size_t kFeatures = 300000, kSamples = 8;
   std::string inputs(kSamples * kFeatures, '\0'), labels(kSamples, '\0');
-  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<char>(i * 2654435761U >> 13);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = static_cast<char>(i * 2654435761U >> 13);
   for (std::size_t i = 0; i < kSamples; ++i) labels[i] = static_cast<char>(i);
   const std::string folder = std::string(KITH_BINARY_DIR) + "/e2e";
   write_npy(folder + "/wide-x.npy", "|u1", "(8, 300000)", inputs);
   write_npy(folder + "/wide-y.npy", "|u1", "(8,)", labels);
   options.sets[2] = "data.train=[\"" + folder + "/wide-x.npy\",\"" + folder + "/wide-y.npy\"]";
-  options.sets.insert(options.sets.end(), {"data.classes=10", "train.min_step_ms=100", "train.momentum=0"});
+  options.sets.insert(options.sets.end(),
+                      {"data.classes=10", "train.min_step_ms=100", "train.momentum=0"});
   start(4, options);
   ASSERT_TRUE(exchange({0, 1, 2, 3}, 3, seconds(60)));
   node(3).kill_now();
@@ -116,9 +130,12 @@ TEST_F(Row13, ANodeWithFivePercentOfACoreGetsNobodyHealthyDeclaredDead) {
   slow.add(node(4).pid());
   slow.cpu_percent(5);
   const double before = steps_of(node(4));
-  holds_for(seconds(45), "no healthy node is dead", [&] { return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead"); });
+  holds_for(seconds(45), "no healthy node is dead", [&] {
+    return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead");
+  });
   EXPECT_FALSE(any_sees({4}, {0, 1, 2, 3}, "dead")) << "the slow one calls others dead";
-  note("the slow one made " + std::to_string(steps_of(node(4)) - before) + " steps and is " + seen(0, 4) + " to n1");
+  note("the slow one made " + std::to_string(steps_of(node(4)) - before) + " steps and is " +
+       seen(0, 4) + " to n1");
   slow.cpu_percent(100);
 }
 

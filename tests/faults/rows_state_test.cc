@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 class Row27 : public FaultRow {
  protected:
-  std::unique_ptr<SmallDisk> disk_;   // outlives TearDown
+  std::unique_ptr<SmallDisk> disk_;  // outlives TearDown
 };
 using Row28 = FaultRow;
 using Row31 = FaultRow;
@@ -86,7 +86,8 @@ TEST_F(Row28, ADamagedCheckpointOrLedgerFallsBackLoudlyAndNeverToZero) {
     const auto complaints = lines(2, {"checkpoint unusable"});
     restart(2);
     EXPECT_EQ(lines(2, {"checkpoint unusable"}), complaints + 1) << node(2).log();
-    EXPECT_GE(lines(2, {"resuming from a checkpoint", fs::path(*(names.end() - 2)).filename()}), 1U) << node(2).log();
+    EXPECT_GE(lines(2, {"resuming from a checkpoint", fs::path(*(names.end() - 2)).filename()}), 1U)
+        << node(2).log();
     ASSERT_TRUE(agree());
     EXPECT_TRUE(exchange({2}));
   }
@@ -112,7 +113,8 @@ TEST_F(Row28, ADamagedIdentityIsRefusedByNameAndADamagedIncarnationIsNotZero) {
   fs::resize_file(incarnation, 0);
   restart(2, hopeless);
   if (node(2).wait_ready(seconds(10))) {
-    // The others hold the higher incarnation of the life before: it must have jumped above, or it would stay dead.
+    // The others hold the higher incarnation of the life before: it must have jumped above, or it
+    // would stay dead.
     ASSERT_TRUE(agree());
     EXPECT_TRUE(exchange({2}));
     note("an empty incarnation file: goes on above what the others hold");
@@ -130,23 +132,30 @@ TEST_F(Row31, OfTwoWithOneIdentityOneEndsWithSevenAndTheOtherStays) {
   ASSERT_TRUE(exchange(healthy()));
   const std::string copy = cluster().folder() + "/n4/data";
   fs::create_directories(copy + "/checkpoints");
-  for (const char* file : {"identity.key", "incarnation"}) fs::copy_file(data_dir(2) + "/" + file, copy + "/" + file);
+  for (const char* file : {"identity.key", "incarnation"})
+    fs::copy_file(data_dir(2) + "/" + file, copy + "/" + file);
   for (const auto& file : checkpoints_of(data_dir(2)))
-    if (std::error_code gone_already; true) fs::copy_file(file, copy + "/checkpoints/" + fs::path(file).filename().string(), gone_already);
+    if (std::error_code gone_already; true)
+      fs::copy_file(file, copy + "/checkpoints/" + fs::path(file).filename().string(),
+                    gone_already);
   NodeOptions at_once;
   at_once.wait_ready = false;
   const Stopwatch watch;
   add(at_once);
-  ASSERT_TRUE(cluster().wait(seconds(30), "one of the two ends", [&] { return !node(2).running() || !node(3).running(); }));
+  ASSERT_TRUE(cluster().wait(seconds(30), "one of the two ends",
+                             [&] { return !node(2).running() || !node(3).running(); }));
   const std::size_t ended = node(2).running() ? 3 : 2, stays = 5 - ended;
-  note(std::string(ended == 2 ? "the older" : "the newer") + " ended after " + std::to_string(watch.seconds()) + " s");
+  note(std::string(ended == 2 ? "the older" : "the newer") + " ended after " +
+       std::to_string(watch.seconds()) + " s");
   gone(ended);
   EXPECT_EQ(node(ended).wait_exit(milliseconds(0))->code, 7) << node(ended).log();
   ASSERT_TRUE(node(stays).wait_ready());
-  holds_for(seconds(15), "the other stays", [&] { return node(stays).running() && node(0).running() && node(1).running(); });
+  holds_for(seconds(15), "the other stays",
+            [&] { return node(stays).running() && node(0).running() && node(1).running(); });
   ASSERT_TRUE(agree());
   EXPECT_TRUE(exchange({stays}));
-  for (const std::size_t i : {0, 1}) EXPECT_EQ(view_of(node(i)).size(), 3U) << "one identity is one member";
+  for (const std::size_t i : {0, 1})
+    EXPECT_EQ(view_of(node(i)).size(), 3U) << "one identity is one member";
 }
 
 TEST_F(Row32, AnotherSchemaIsRejectedByNameAndTheClusterGoesOn) {
@@ -165,7 +174,8 @@ TEST_F(Row32, AnotherSchemaIsRejectedByNameAndTheClusterGoesOn) {
 TEST_F(Row32, TheVersionBeforeTakesPart) {
   const char* old_kithd = std::getenv("KITH_OLD_KITHD");
   if (old_kithd == nullptr)
-    GTEST_SKIP() << "no kithd of the version before: name one in KITH_OLD_KITHD (its messages are tested as bytes in tests/schema)";
+    GTEST_SKIP() << "no kithd of the version before: name one in KITH_OLD_KITHD (its messages are "
+                    "tested as bytes in tests/schema)";
   start(2, {.spare = 1});
   NodeOptions older;
   older.program = old_kithd;
@@ -179,12 +189,19 @@ TEST_F(Row33, WhatIsNotFiniteInOneNodeReachesNobody) {
   const std::vector<float> values(16 * 784, 3e38F);
   std::string labels(16, '\0');
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<char>(i % 10);
-  write_npy(folder + "/poison-x.npy", "<f4", "(16, 784)",
-            std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  write_npy(
+      folder + "/poison-x.npy", "<f4", "(16, 784)",
+      std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   write_npy(folder + "/poison-y.npy", "|u1", "(16,)", labels);
-  start(4, {.sets = {"data.mean=0.13", "data.std=0.3", "data.classes=10", "exchange.max_lag=100000"},
-            .of_node = {{}, {}, {}, {"data.format=npy", "data.train=[\"" + folder + "/poison-x.npy\",\"" + folder + "/poison-y.npy\"]",
-                                     "data.test=[]"}}});
+  start(
+      4,
+      {.sets = {"data.mean=0.13", "data.std=0.3", "data.classes=10", "exchange.max_lag=100000"},
+       .of_node = {{},
+                   {},
+                   {},
+                   {"data.format=npy",
+                    "data.train=[\"" + folder + "/poison-x.npy\",\"" + folder + "/poison-y.npy\"]",
+                    "data.test=[]"}}});
   ASSERT_TRUE(cluster().wait(seconds(40), "it meets values that are not finite, again and again",
                              [&] { return node(3).metric("kith_train_nonfinite_total") >= 2; }));
   EXPECT_TRUE(exchange({0, 1, 2}, 20));
@@ -192,7 +209,8 @@ TEST_F(Row33, WhatIsNotFiniteInOneNodeReachesNobody) {
     EXPECT_TRUE(node(i).get("/status")["healthy"].get<bool>());
     EXPECT_TRUE(node(i).get("/status")["loss"].is_number());
   }
-  ASSERT_TRUE(cluster().wait(seconds(30), "the others learn", [&] { return node(0).get("/status").value("loss", 9.0) < 1.0; }));
+  ASSERT_TRUE(cluster().wait(seconds(30), "the others learn",
+                             [&] { return node(0).get("/status").value("loss", 9.0) < 1.0; }));
   gone(3);
   node(3).kill_now();
 }
