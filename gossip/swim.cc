@@ -151,7 +151,8 @@ void Swim::Impl::on_message(TimePoint now, const NodeId& from, const schema::Mes
 void Swim::Impl::on_link(TimePoint now, const NodeId& id, bool up) {
   links_known = true;
   const bool changed = up ? links.add(id) : links.remove(id);
-  const bool watched = !neighbours || neighbours->contains(id) || is_hurried(id);
+  // A link that goes after its member stopped being a neighbour was closed, and says nothing.
+  const bool watched = !neighbours || neighbours->contains(id);
   const SwimMember* member = table.find(id);
   if (!changed || quiet() || leaving || member == nullptr) return;
   if (is_living(member->state()))

@@ -171,8 +171,8 @@ class Swim {
   void on_link(TimePoint now, const NodeId& id, bool up);
   // The owner did not run for so long that it must have been stopped.
   void on_own_pause(TimePoint now);
-  // Only with partial views: who may be probed and gossiped with directly. nullopt: everybody. Who
-  // stops being one is probed once more, so its link should outlive it by a few probe intervals.
+  // Only with partial views: who may be probed and gossiped with directly. nullopt: everybody. A
+  // lost link should be told (on_link) before the neighbour that it led to is dropped here.
   void set_neighbours(std::optional<std::vector<NodeId>> neighbours);
 
   void tick(TimePoint now);

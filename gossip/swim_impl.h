@@ -147,7 +147,6 @@ struct Swim::Impl {
   // Probe it soon. With partial views members that we have no link to are left to their neighbours,
   // unless `unlinked_too`: we were one of those.
   void hurry(const NodeId& id, bool unlinked_too = false);
-  [[nodiscard]] bool is_hurried(const NodeId& id) const;
   SwimMember* next_target();
   void start_probe(TimePoint now, SwimMember& member);
   void ask_helpers(TimePoint now, std::uint64_t sequence, SwimProbe& probe);

@@ -42,10 +42,6 @@ void Swim::Impl::hurry(const NodeId& id, bool unlinked_too) {
     hurried.emplace_back(id, unlinked_too);
 }
 
-bool Swim::Impl::is_hurried(const NodeId& id) const {
-  return std::ranges::find(hurried, id, &std::pair<NodeId, bool>::first) != hurried.end();
-}
-
 SwimMember* Swim::Impl::next_target() {
   for (int tries = 0; tries < 8; ++tries) {
     SwimMember* member = nullptr;

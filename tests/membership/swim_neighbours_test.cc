@@ -49,6 +49,12 @@ class Ring : public ::testing::Test {
     }
     return out;
   }
+  std::vector<NodeId> ids_of_neighbours(std::size_t i, std::size_t without) {
+    std::vector<NodeId> out;
+    for (const std::size_t j : neighbours_of(i))
+      if (j != without) out.push_back(network_.node(j).id);
+    return out;
+  }
   SwimNetwork network_;
 };
 
@@ -67,19 +73,28 @@ TEST_F(Ring, ADeathSeenByNeighboursIsConcludedByAll) {
   EXPECT_EQ(network_.events_of(SwimEvent::Kind::kDead), kNodes - 1);
 }
 
-TEST_F(Ring, WhoIsDroppedFromTheNeighboursIsLookedAtOnceMore) {
+TEST_F(Ring, WhoIsDroppedWithItsLinkIsLookedAtOnceMore) {
   ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
   network_.crash(10);
   // All its neighbours lose the link at once and replace it before any probe failed.
   for (const std::size_t i : neighbours_of(10)) {
-    std::vector<NodeId> ids;
-    for (const std::size_t j : neighbours_of(i))
-      if (j != 10) ids.push_back(network_.node(j).id);
-    network_.swim(i).set_neighbours(ids);
     network_.swim(i).on_link(network_.now(), network_.node(10).id, false);
+    network_.swim(i).set_neighbours(ids_of_neighbours(i, 10));
   }
   EXPECT_TRUE(network_.run_until([&] { return network_.all_see(10, MemberState::kDead); },
                                  network_.swim(0).suspicion_max() + seconds(4)));
+}
+
+TEST_F(Ring, ALinkClosedAfterItsMemberWasDroppedAccusesNobody) {
+  ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+  const std::size_t suspicions = network_.events_of(SwimEvent::Kind::kSuspect);
+  for (const std::size_t i : neighbours_of(10)) {
+    if (i == 11) continue;  // one is left to it
+    network_.swim(i).set_neighbours(ids_of_neighbours(i, 10));
+    network_.swim(i).on_link(network_.now(), network_.node(10).id, false);
+  }
+  network_.run(seconds(20));
+  EXPECT_EQ(network_.events_of(SwimEvent::Kind::kSuspect), suspicions);
 }
 
 }  // namespace
