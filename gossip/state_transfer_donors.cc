@@ -106,10 +106,10 @@ void DonorPool::keep_silent_since(const NodeId& id, TimePoint since) {
   if (const auto it = donors_.find(id); it != donors_.end()) it->second.silent_since = since;
 }
 
-void DonorPool::drop(const NodeId& id, Error why, bool for_good) {
+void DonorPool::drop(const NodeId& id, Error why, Loss loss) {
   if (donors_.erase(id) == 0) return;
-  troubles_.push_back({id, why});
-  if (for_good) liars_[id] = why;
+  if (loss != Loss::kTakenOff) troubles_.push_back({id, why});
+  if (loss == Loss::kForGood) liars_[id] = why;
   dropped_[id] = std::move(why);
 }
 

@@ -39,7 +39,9 @@ class DonorPool {
   // Since when it has owed us an answer.
   [[nodiscard]] std::optional<TimePoint> silent_since(const NodeId& id) const;
   void keep_silent_since(const NodeId& id, TimePoint since);
-  void drop(const NodeId& id, Error why, bool for_good);
+  // kTakenOff: its owner's list is without it; no trouble.
+  enum class Loss { kMayReturn, kForGood, kTakenOff };
+  void drop(const NodeId& id, Error why, Loss loss);
 
   // The first end of a rest after `now`.
   [[nodiscard]] TimePoint next_rest_end(TimePoint now) const;

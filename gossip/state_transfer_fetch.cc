@@ -8,7 +8,10 @@
 namespace kith::gossip {
 namespace {
 
+using Loss = DonorPool::Loss;
+
 constexpr schema::Stream kState = schema::Stream::kState;
+constexpr int kSoon = 4;  // a safe point comes sooner than a place
 constexpr std::uint32_t kBusyWaitMaxMs = 10'000;
 constexpr int kSilentRetries = 3;  // then others are asked for what a silent donor has open
 
@@ -206,7 +209,7 @@ void StateFetcher::on_header(TimePoint now, const NodeId& from, const schema::St
   Item& item = it->second;
   if (message.item != item.key.item || message.index != item.key.index) return;
   if (auto error = objection(item, message)) {
-    return drop(now, from, std::move(*error), true, Tell::kYes, out);
+    return drop(now, from, std::move(*error), Loss::kForGood, Tell::kYes, out);
   }
   if (message.payload_bytes > 0 && !is_sane_chunking(message.payload_bytes, message.chunk_bytes)) {
     return;
@@ -253,7 +256,7 @@ void StateFetcher::complete(TimePoint now, ItemMap::iterator it, std::vector<Out
     return drop(now, item.donor,
                 corrupt(name_of(item.key) + " of " + item.donor.short_hex() +
                         " does not match its own hash"),
-                true, Tell::kYes, out);
+                Loss::kForGood, Tell::kYes, out);
   }
   fetched_.push_back(std::move(fetched));
   if (order_.optimizer_pieces_max > 0 && item.key.item == schema::StateItem::kIntegers &&
@@ -276,7 +279,7 @@ void StateFetcher::on_busy(TimePoint now, const NodeId& from, const schema::Busy
   pool_.closed(from);
   put_back(key);
   if (MomentsQueue::is_part(key) && (pool_.has_answered(from) || moments_.started())) {
-    moments_.wait(now + std::max(wait, settings_.retry_interval));
+    moments_.wait(now + std::max(wait, settings_.retry_interval / kSoon));
   } else {
     pool_.rest(now, from, wait);
     if (MomentsQueue::is_part(key)) moments_.restart(true);
@@ -295,8 +298,8 @@ void StateFetcher::on_aborted(TimePoint now, const NodeId& from, const schema::A
   put_back(it->second.key);
   open_.erase(it);
   pool_.closed(from);
-  drop(now, from, Error{absent ? ErrorCode::kNotFound : ErrorCode::kFailed, text}, true, Tell::kYes,
-       out);
+  drop(now, from, Error{absent ? ErrorCode::kNotFound : ErrorCode::kFailed, text}, Loss::kForGood,
+       Tell::kYes, out);
 }
 
 }  // namespace kith::gossip

@@ -73,7 +73,7 @@ class StateFetcher {
   // losing donors
   void put_back(const ItemKey& key);
   void release(const NodeId& donor, Which which, Tell tell, std::vector<Outgoing>& out);
-  void drop(TimePoint now, const NodeId& donor, Error why, bool for_good, Tell tell,
+  void drop(TimePoint now, const NodeId& donor, Error why, DonorPool::Loss loss, Tell tell,
             std::vector<Outgoing>& out);
   void restart_moments(TimePoint now, const NodeId& donor, std::vector<Outgoing>& out);
   void watch(TimePoint now, const NodeId& donor, std::vector<Outgoing>& out);

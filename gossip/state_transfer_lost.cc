@@ -6,6 +6,8 @@
 namespace kith::gossip {
 namespace {
 
+using Loss = DonorPool::Loss;
+
 constexpr int kSilentRetries = 3;   // then others are asked for what a silent donor has open
 constexpr unsigned kImagesMax = 3;  // of one donor's moments: what changes for ever never ends
 
@@ -23,7 +25,8 @@ void StateFetcher::set_donors(TimePoint now, const std::vector<NodeId>& donors,
   now_ = now;
   for (const NodeId& id : pool_.set(donors)) {
     if (!active_) return;
-    drop(now, id, failed("the donor " + id.short_hex() + " was taken off"), false, Tell::kYes, out);
+    drop(now, id, failed("the donor " + id.short_hex() + " was taken off"), Loss::kTakenOff,
+         Tell::kYes, out);
   }
   request_more(now, out);
 }
@@ -64,10 +67,10 @@ void StateFetcher::release(const NodeId& donor, Which which, Tell tell,
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) put_back(*key);
 }
 
-void StateFetcher::drop(TimePoint now, const NodeId& donor, Error why, bool for_good, Tell tell,
+void StateFetcher::drop(TimePoint now, const NodeId& donor, Error why, Loss loss, Tell tell,
                         std::vector<Outgoing>& out) {
   release(donor, Which::kAll, tell, out);
-  pool_.drop(donor, std::move(why), for_good);
+  pool_.drop(donor, std::move(why), loss);
   if (moments_.donor() == donor && moments_.pending()) moments_.restart(true);
   if (pool_.empty()) return end(pool_.verdict(), out);
   request_more(now, out);
@@ -80,7 +83,7 @@ void StateFetcher::restart_moments(TimePoint now, const NodeId& donor, std::vect
         now, donor,
         failed("the moments of " + donor.short_hex() + " changed while they were fetched, " +
                std::to_string(kImagesMax) + " times"),
-        false, Tell::kYes, out);
+        Loss::kMayReturn, Tell::kYes, out);
   }
   release(donor, Which::kMoments, Tell::kYes, out);
   moments_.restart(false);
@@ -96,7 +99,8 @@ void StateFetcher::peer_up(TimePoint now, const NodeId& peer) {
 void StateFetcher::peer_gone(TimePoint now, const NodeId& peer, std::vector<Outgoing>& out) {
   if (!active_ || !pool_.contains(peer)) return;
   now_ = now;
-  drop(now, peer, failed("the donor " + peer.short_hex() + " is gone"), false, Tell::kNo, out);
+  drop(now, peer, failed("the donor " + peer.short_hex() + " is gone"), Loss::kMayReturn, Tell::kNo,
+       out);
 }
 
 // ---- time
@@ -117,7 +121,7 @@ void StateFetcher::watch(TimePoint now, const NodeId& donor, std::vector<Outgoin
     return drop(now, donor,
                 failed("the donor " + donor.short_hex() + " sent nothing for " +
                        seconds_text(now - *since)),
-                false, Tell::kYes, out);
+                Loss::kMayReturn, Tell::kYes, out);
   }
   if (pool_.size() < 2 || now < *since + kSilentRetries * settings_.retry_interval) return;
   if (!has_open(donor, Which::kFragments)) return;
@@ -158,7 +162,7 @@ void StateFetcher::end_without_progress(TimePoint now, std::vector<Outgoing>& ou
     pool_.drop(donor,
                failed("the donor " + donor.short_hex() + " sent nothing for " +
                       seconds_text(now - last_progress_) + (busy_heard_ ? " (busy)" : "")),
-               false);
+               Loss::kMayReturn);
   }
   end(pool_.verdict(), out);
 }

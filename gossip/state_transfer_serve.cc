@@ -11,6 +11,12 @@ constexpr schema::Stream kState = schema::Stream::kState;
 constexpr std::size_t kItemsPerFetcherMax = 8;
 // A fetcher asks again each retry interval for what does not move.
 constexpr int kUnwantedRetries = 3;
+constexpr int kSoon = 4;  // what is not copied yet is there before a place is free
+
+void busy(std::vector<Outgoing>& out, const NodeId& to, const ExchangeId& e, Duration wait) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count();
+  out.push_back({to, schema::Busy{e, static_cast<std::uint32_t>(ms)}, {}});
+}
 
 void refuse(std::vector<Outgoing>& out, const NodeId& to, const ExchangeId& e,
             schema::AbortReason reason) {
@@ -25,13 +31,7 @@ void StateDonor::on_request(TimePoint now, const NodeId& from, const schema::Sta
   if (message.run_digest != settings_.run_digest || message.schema_hash != settings_.schema_hash) {
     return refuse(out, from, message.e, schema::AbortReason::kMismatch);
   }
-  const bool has_room = has_room_for(now, from);
-  const auto wait =
-      std::chrono::duration_cast<std::chrono::milliseconds>(settings_.retry_interval).count();
-  if (!has_room) {
-    out.push_back({from, schema::Busy{message.e, static_cast<std::uint32_t>(wait)}, {}});
-    return;
-  }
+  if (!has_room_for(now, from)) return busy(out, from, message.e, settings_.retry_interval);
   Fetcher& fetcher = fetchers_[from];
   fetcher.last_sign = now;
   drop_unwanted(now, fetcher);
@@ -40,7 +40,7 @@ void StateDonor::on_request(TimePoint now, const NodeId& from, const schema::Sta
     out.push_back({from, it->second.header, {}});
     sender_.resend(message.e, kState);
   } else if (fetcher.items.size() >= kItemsPerFetcherMax) {
-    out.push_back({from, schema::Busy{message.e, static_cast<std::uint32_t>(wait)}, {}});
+    busy(out, from, message.e, settings_.retry_interval);
   } else {
     serve(now, from, fetcher, message, out);
   }
@@ -70,10 +70,7 @@ void StateDonor::serve(TimePoint now, const NodeId& from, Fetcher& fetcher,
   auto item = source_.item({message.item, message.index, message.final_state});
   if (!item) {
     if (item.error().code == ErrorCode::kBusy) {
-      const auto wait =
-          std::chrono::duration_cast<std::chrono::milliseconds>(settings_.retry_interval).count();
-      out.push_back({from, schema::Busy{message.e, static_cast<std::uint32_t>(wait)}, {}});
-      return;
+      return busy(out, from, message.e, settings_.retry_interval / kSoon);
     }
     const bool never = item.error().code == ErrorCode::kNotFound;
     return refuse(out, from, message.e,

@@ -97,16 +97,24 @@ void ExchangeLoop::fetch(std::vector<NodeId> donors, gossip::FetchOrder order) {
   post([this, donors = std::move(donors), order = std::move(order)]() mutable {
     last_giver_ = donors.empty() ? NodeId{} : donors.front();
     lost_donors_.clear();
-    transfer_.fetch(clock_.now(), donors, std::move(order));
     fetch_donors_ = std::move(donors);
+    transfer_.fetch(clock_.now(), reachable_donors(), std::move(order));
   });
+}
+
+// Those with a link: a question to anybody else is lost, and waited for. Without any, all: links are being made.
+std::vector<NodeId> ExchangeLoop::reachable_donors() const {
+  std::vector<NodeId> linked;
+  for (const NodeId& id : fetch_donors_)
+    if (mesh_.linked(id)) linked.push_back(id);
+  return linked.empty() ? fetch_donors_ : linked;
 }
 
 void ExchangeLoop::set_donors(std::vector<NodeId> donors) {
   post([this, donors = std::move(donors)]() mutable {
     if (!transfer_.fetching() || donors == fetch_donors_) return;
-    transfer_.set_donors(clock_.now(), donors);
     fetch_donors_ = std::move(donors);
+    transfer_.set_donors(clock_.now(), reachable_donors());
   });
 }
 
@@ -187,7 +195,7 @@ void ExchangeLoop::handle(MeshEvent& event) {
   }
   if (const auto* up = std::get_if<PeerUp>(&event)) {
     connect_peers(now);
-    transfer_.set_donors(now, fetch_donors_);  // it may be one that was gone for a moment
+    transfer_.set_donors(now, reachable_donors());
     transfer_.peer_up(now, up->id);
   } else if (const auto* down = std::get_if<PeerDown>(&event)) {
     transfer_.peer_gone(now, down->id);

@@ -86,6 +86,7 @@ class ExchangeLoop {
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
   void turn(TimePoint now);      // ticks, rounds, outgoing, events
+  [[nodiscard]] std::vector<NodeId> reachable_donors() const;
   void report_fetch();           // what arrived, who was lost, the end
   void send_all(std::vector<gossip::Outgoing> outgoing);
   [[nodiscard]] TimePoint deadline() const;

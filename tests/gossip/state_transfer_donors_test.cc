@@ -224,6 +224,7 @@ TEST_F(Several, DonorsCanComeAndGoWhileItRuns) {
   expect_success();
   expect_moments_of_one_donor();
   EXPECT_FALSE(given[toy_id(2)].contains(fragment(kFragments - 1)));
+  EXPECT_TRUE(t[0].take_troubles().empty()) << "to be taken off the list is none";
   EXPECT_FALSE(given[toy_id(3)].empty());
   EXPECT_FALSE(given[toy_id(4)].empty());
 }
