@@ -30,6 +30,7 @@ struct Config {
     std::string key_file;
     Preset preset;
     Duration forget_after{0};   // 0: from the preset
+    std::uint32_t partial_view_above = 512;
   } cluster;
   struct Node {
     std::string name, listen = "127.0.0.1:7400", listen_bulk, advertise, http = "127.0.0.1:7480",

@@ -36,6 +36,10 @@ const KeyInfo kKeys[] = {
      .slot = KITH_SLOT(cluster.forget_after),
      .help = "dead and left members leave the list after this; 0s: from the preset (5 h | 24 h | 5 days)",
      .range = {0, 1e7}},
+    {.name = "cluster.partial_view_above",
+     .slot = KITH_SLOT(cluster.partial_view_above),
+     .help = "with more live members than this a node keeps links with a few of them only (HyParView)",
+     .range = {8, 20000}},
 
     {.name = "node.name",
      .slot = KITH_SLOT(node.name),

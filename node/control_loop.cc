@@ -107,7 +107,7 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
       self_(parts_.identity->id()),
       random_(parts_.seed),
       record_(first_record(parts_)),
-      roster_({preset_.probe_interval, parts_.config->cluster.forget_after}, *parts_.identity, record_, parts_.control,
+      roster_({preset_.probe_interval, parts_.config->cluster.forget_after, parts_.config->cluster.partial_view_above}, *parts_.identity, record_, parts_.control,
               *parts_.clock, *parts_.log, random_),
       progress_(parts_.length),
       data_share_(share_settings(parts_), [this](auto mask, auto at) { parts_.trainer->share(std::move(mask), at); }, *parts_.log),
@@ -402,6 +402,7 @@ void ControlLoop::refresh_record() {
 
 void ControlLoop::beat() {
   next_beat_ = now() + preset_.probe_interval;
+  if (roster_.view() != nullptr) peers_changed_ = true;  // it is shuffled all the time
   refresh_record();
   const auto& final = finish_.final();
   if (final && finish_.phase() == gossip::FinishPhase::kComplete)
@@ -418,7 +419,7 @@ void ControlLoop::refresh_peers() {
   std::vector<BulkPeer> peers;
   for (const auto& [id, member] : roster_.members()) {
     const auto& r = member.record();
-    if (r.state != MemberState::kAlive && r.state != MemberState::kSuspect) continue;
+    if ((r.state != MemberState::kAlive && r.state != MemberState::kSuspect) || !roster_.is_near(id)) continue;
     const bool trains = r.run_state == RunState::kTraining || r.run_state == RunState::kFinishing;
     peers.push_back({id, r.incarnation >> 32 << 32, r.bulk_address, trains && r.state == MemberState::kAlive});
   }

@@ -18,6 +18,10 @@ gossip::SwimSettings swim_settings(const RosterSettings& settings) {
   return swim;
 }
 
+constexpr std::size_t kWaitingMax = 64;
+constexpr Duration kWaitingPatience = std::chrono::seconds(10);
+constexpr unsigned kFirstNeighbours = 3;                    // asked when the partial view is taken up
+
 const char* words_of(SwimEvent::Kind kind) {
   switch (kind) {
     case SwimEvent::Kind::kJoined: return "member joined";
@@ -41,6 +45,7 @@ Roster::Roster(RosterSettings settings, const Identity& identity, MemberRecord o
       clock_(clock),
       log_(log),
       random_(random.fork("roster")),
+      settings_(settings),
       swim_(swim_settings(settings), std::move(own), *this, random.fork("swim"), clock.now()) {}
 
 void Roster::sign(MemberRecord& own) { sign_record(identity_, own); }
@@ -53,12 +58,22 @@ bool Roster::verify(const schema::Accusation& accusation) {
 bool Roster::on_peer_up(const PeerUp& up) {
   const TimePoint now = clock_.now();
   links_changed_ = true;
+  const SwimMember* before = swim_.find(up.id);
+  const bool apart = before == nullptr || before->state() == MemberState::kDead;
   if (up.hello && !swim_.on_record(now, up.hello->record, true)) return false;
   if (up.welcome) {
     if (!swim_.on_record(now, up.welcome->record, true)) return false;
     for (const MemberRecord& record : up.welcome->records) swim_.on_record(now, record, false);
   }
   swim_.on_link(now, up.id, true);
+  if (view_) {
+    if (const SwimMember* member = swim_.find(up.id); member != nullptr && (apart || view_->isolated()))
+      view_->join(now, member->record());
+  }
+  if (const auto it = waiting_.find(up.id); it != waiting_.end()) {
+    control_->send(up.id, it->second.message);
+    waiting_.erase(it);
+  }
   return true;
 }
 
@@ -69,6 +84,10 @@ void Roster::on_peer_down(const PeerDown& down) {
 
 bool Roster::on_message(const NodeId& from, const schema::Message& message) {
   using namespace schema;
+  if (const auto* view = std::get_if<View>(&message)) {
+    if (view_) view_->on_view(clock_.now(), from, *view);
+    return true;
+  }
   const bool ours = std::holds_alternative<Ping>(message) || std::holds_alternative<Pong>(message) ||
                     std::holds_alternative<PingRequest>(message) || std::holds_alternative<Nack>(message) ||
                     std::holds_alternative<Gossip>(message) || std::holds_alternative<Digest>(message) ||
@@ -94,6 +113,8 @@ std::vector<SwimEvent> Roster::turn() {
   swim_.tick(clock_.now());
   send_all();
   std::vector<SwimEvent> events = swim_.take_events();
+  choose_view();
+  if (view_) turn_view(events);
   for (const SwimEvent& event : events) {
     say(event);
     if (event.kind == SwimEvent::Kind::kForgotten) drop_link(event.id);
@@ -114,26 +135,111 @@ void Roster::send_all() {
     if (control_ != nullptr) control_->send(out.to, out.message);  // no link or no room: lost, like any message
 }
 
+bool Roster::is_near(const NodeId& id) const { return !view_ || view_->record_of(id) != nullptr; }
+
+// With hysteresis, so that a cluster at the edge does not change its links all the time.
+void Roster::choose_view() {
+  const std::size_t members = 1 + swim_.count(MemberState::kAlive);
+  const TimePoint at = clock_.now();
+  if (!view_ && members > settings_.partial_view_above) {
+    view_.emplace(gossip::PartialViewSettings::preset(settings_.probe_interval), swim_.own(),
+                  static_cast<gossip::RecordAuthority&>(*this), random_.fork("view"), at);
+    std::vector<const MemberRecord*> linked;
+    for (const auto& [id, member] : swim_.members()) {
+      if (member.state() != MemberState::kAlive) continue;
+      view_->offer(member.record());
+      if (control_ != nullptr && control_->linked(id)) linked.push_back(&member.record());
+    }
+    for (unsigned i = 0; i < kFirstNeighbours && !linked.empty(); ++i)
+      view_->join(at, *linked[random_.below(linked.size())]);
+    log_.log(LogLevel::kInfo, "node", "many members: links only with the neighbours of a partial view from now on",
+             {{"members", std::to_string(members)}});
+  } else if (view_ && members < settings_.partial_view_above * 3 / 4) {
+    view_.reset();
+    watched_.clear();
+    swim_.set_neighbours(std::nullopt);
+    links_changed_ = true;
+    log_.log(LogLevel::kInfo, "node", "fewer members: links with all of them from now on",
+             {{"members", std::to_string(members)}});
+  }
+}
+
+void Roster::turn_view(const std::vector<SwimEvent>& events) {
+  const TimePoint at = clock_.now();
+  view_->set_own(swim_.own());
+  for (const SwimEvent& event : events) {
+    const SwimMember* member = swim_.find(event.id);
+    if (member == nullptr) continue;
+    if (member->state() == MemberState::kDead || member->state() == MemberState::kLeft)
+      view_->on_gone(at, event.id, member->record().incarnation);
+    else if (event.kind == SwimEvent::Kind::kJoined || event.kind == SwimEvent::Kind::kReturned)
+      view_->offer(member->record());
+  }
+  view_->tick(at);
+  if (view_->take_changed() || links_changed_) watch_neighbours();
+  for (auto& out : view_->take_outgoing()) send_or_dial(std::move(out));
+  std::erase_if(waiting_, [&](const auto& entry) {
+    if (entry.second.until > at) return false;
+    view_->on_link_lost(at, entry.first);  // none could be made
+    links_changed_ = true;
+    return true;
+  });
+}
+
+// Watched is who is in the active view and has had a link with us since it came there: nobody is suspect because a link is
+// still being made, and who dies is watched until Swim has said so.
+void Roster::watch_neighbours() {
+  const std::vector<NodeId> active = view_->active();
+  std::vector<NodeId> watched;
+  for (const NodeId& id : active)
+    if (control_ == nullptr || control_->linked(id) || std::find(watched_.begin(), watched_.end(), id) != watched_.end())
+      watched.push_back(id);
+  links_changed_ = true;
+  if (watched == watched_) return;
+  watched_ = watched;
+  swim_.set_neighbours(std::move(watched));
+}
+
+// Walks of a partial view end at members that we have no link with.
+void Roster::send_or_dial(gossip::SwimOutgoing out) {
+  if (control_ == nullptr || control_->linked(out.to)) {
+    if (control_ != nullptr) control_->send(out.to, out.message);
+  } else if (waiting_.size() < kWaitingMax || waiting_.contains(out.to)) {
+    waiting_[out.to] = {std::move(out.message), clock_.now() + kWaitingPatience};
+    links_changed_ = true;
+  }
+}
+
+bool Roster::wants_link(const NodeId& id) const {
+  if (!view_ || waiting_.contains(id)) return true;
+  const auto active = view_->active();
+  return std::find(active.begin(), active.end(), id) != active.end();
+}
+
 // One link per pair: the member with the lower id dials, the other waits for it a while.
 void Roster::dial_members() {
   if (control_ == nullptr || (!links_changed_ && dial_after_.empty())) return;
   const TimePoint at = clock_.now();
-  for (const auto& [id, member] : swim_.members()) keep_link(id, member, at);
+  for (const auto& [id, member] : swim_.members()) keep_link(id, member.record(), at);
+  for (const auto& [id, message] : waiting_)
+    if (const MemberRecord* record = view_ ? view_->record_of(id) : nullptr; record != nullptr && swim_.find(id) == nullptr)
+      keep_link(id, *record, at);
   links_changed_ = false;
 }
 
-void Roster::keep_link(const NodeId& id, const SwimMember& member, TimePoint at) {
+void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
   auto& dialled = dialled_[id];
-  const MemberRecord& r = member.record();
-  if (r.state == MemberState::kLeft || (!dialled.empty() && dialled != r.control_address)) {
+  const bool wanted = r.state != MemberState::kLeft && wants_link(id);
+  if (!wanted || (!dialled.empty() && dialled != r.control_address)) {
     drop_link(id);
-    if (r.state == MemberState::kLeft) return;
+    if (!wanted) return;
   }
   if (!dialled_[id].empty() || control_->linked(id)) {
     dial_after_.erase(id);
     return;
   }
-  const auto [it, fresh] = dial_after_.try_emplace(id, identity_.id() < id ? at : at + kDialPatience);
+  const bool at_once = view_ || identity_.id() < id;
+  const auto [it, fresh] = dial_after_.try_emplace(id, at_once ? at : at + kDialPatience);
   if (at < it->second) return;
   dialled_[id] = r.control_address;
   control_->dial(r.control_address);

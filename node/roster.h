@@ -2,10 +2,13 @@
 // node's key, keeps links to members (also to dead ones: a cut that heals must be noticed), says each change of a member's
 // state once, and answers the handshake's questions about members.
 //
-// Above kPartialViewAbove members a node keeps links only to the neighbours of its partial view (gossip/partial_view.h).
+// Above `partial_view_above` members a node keeps links only to the neighbours of its partial view (gossip/partial_view.h), and
+// averages with members of that view only: shuffled all the time, it is close to a uniform sample of the cluster. The table of
+// members still fills with everybody, by digests.
 // Thread: one owner (control loop; the control Mesh asks from inside its poll(), on the same thread).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "gossip/partial_view.h"
 #include "gossip/swim.h"
 #include "node/handshake.h"
 #include "node/identity.h"
@@ -24,6 +28,7 @@ namespace kith::node {
 struct RosterSettings {
   Duration probe_interval{};
   Duration forget_after{};        // 0: the preset's
+  std::size_t partial_view_above = 512;
 };
 
 class Roster final : public MemberBook, private gossip::RecordAuthority {
@@ -58,6 +63,9 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   [[nodiscard]] std::size_t count(schema::MemberState state) const { return swim_.count(state); }
   [[nodiscard]] std::string name_of(const NodeId& id) const;                  // or the id's first digits
   [[nodiscard]] const gossip::Swim& swim() const { return swim_; }
+  // Whether to keep links for averaging with this member.
+  [[nodiscard]] bool is_near(const NodeId& id) const;
+  [[nodiscard]] const gossip::PartialView* view() const { return view_ ? &*view_ : nullptr; }   // null: links with all
 
   // MemberBook: what the handshake needs to know.
   std::optional<schema::MemberRecord> record_of(const NodeId& id) const override;
@@ -69,8 +77,13 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   bool verify(const schema::MemberRecord& record) override;
   bool verify(const schema::Accusation& accusation) override;
   void send_all();
+  void send_or_dial(gossip::SwimOutgoing out);
+  void choose_view();
+  void watch_neighbours();
+  void turn_view(const std::vector<gossip::SwimEvent>& events);
+  [[nodiscard]] bool wants_link(const NodeId& id) const;
   void dial_members();
-  void keep_link(const NodeId& id, const gossip::SwimMember& member, TimePoint at);
+  void keep_link(const NodeId& id, const schema::MemberRecord& record, TimePoint at);
   void drop_link(const NodeId& id);
   void say(const gossip::SwimEvent& event);
 
@@ -79,7 +92,15 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   const Clock& clock_;
   LogSink& log_;
   Random random_;
+  const RosterSettings settings_;
   gossip::Swim swim_;
+  std::optional<gossip::PartialView> view_;
+  std::vector<NodeId> watched_;             // what Swim was given as neighbours
+  struct Waiting {
+    schema::Message message;
+    TimePoint until;
+  };
+  std::map<NodeId, Waiting> waiting_;       // for a link to its receiver; at most kWaitingMax
   std::map<NodeId, TimePoint> dial_after_;
   std::map<NodeId, std::string> dialled_;
   bool links_changed_ = true;
