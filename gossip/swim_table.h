@@ -10,7 +10,7 @@
 // Order of two records of one id: boot, then boot nonce, then refutations, then version. The nonce
 // stands before the refutations so that of two processes started from one copied directory the same
 // one wins everywhere, for good. Thread: one owner. Costs: O(log n) per call unless it says
-// otherwise; about 130 bytes per member besides the shared record.
+// otherwise; about 150 bytes per member besides the shared record.
 #pragma once
 
 #include <array>
