@@ -53,10 +53,9 @@ std::optional<Violation> MonotoneCheck::saw(const Change& c) const {
   const bool newer_life = boot_of(c.after->incarnation) > boot_of(c.before->incarnation);
   if (c.before->state == MemberState::kLeft && c.after->state != MemberState::kLeft &&
       !newer_life) {
-    return Violation{
-        "left stays left",
-        who + ": it left in life " + std::to_string(boot_of(c.before->incarnation)) + " and is " +
-            schema::name_of(c.after->state) + " again in it"};
+    return Violation{"left stays left",
+                     who + ": it left in life " + std::to_string(boot_of(c.before->incarnation)) +
+                         " and is " + schema::name_of(c.after->state) + " again in it"};
   }
   return std::nullopt;
 }

@@ -71,7 +71,8 @@ class Oracle final : public StoreWatcher {
   // All nodes at once, from nothing.
   void recount(std::span<const FixedPointStore* const> stores);
   // What nodes that are gone for good leave behind at the others, at most: open exchanges that
-  // nobody will answer, ledger entries that nobody will collect. One per peer and fragment, in the ledger also per life of the peer. [node]
+  // nobody will answer, ledger entries that nobody will collect. One per peer and fragment, in the
+  // ledger also per life of the peer. [node]
   struct Leftover {
     std::size_t open = 0, ledger = 0;
   };

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kProgressEvery = 1U << 16;
 constexpr std::uint64_t kRecountEvery = 1U << 16;
+constexpr std::uint64_t kLeftoversEvery = 200;  // samples
 
 Duration steps(double count) {
   return Duration(static_cast<std::int64_t>(count * static_cast<double>(kStepTime.count())));
@@ -178,7 +179,10 @@ void Simulator::run_until(TimePoint end, const ProgressCallback& progress) {
     if (oracle_.violation()) violated_at_ = describe_event(events_, event, delivery_);
     if (progress && events_ % kProgressEvery == 0)
       progress({to_seconds(now_.since_start), settings_.seconds, events_});
-    if (settling_ && event.kind == EventKind::kSample && all_at_rest()) return;
+    if (settling_ && event.kind == EventKind::kSample) {
+      if (all_at_rest()) return;
+      if (++samples_ % kLeftoversEvery == 0) count_leftovers();
+    }
   }
   now_ = std::max(now_, settling_ ? now_ : end);
 }
@@ -196,9 +200,7 @@ void Simulator::settle(const ProgressCallback& progress) {
   for (const PlannedJoin& join : plan_.joins) {
     if (!nodes_[join.node]->up() && !nodes_[join.node]->gone_for_good) on_restart(join.node);
   }
-  std::vector<bool> gone;
-  for (const auto& node : nodes_) gone.push_back(node->gone_for_good);
-  leftovers_ = oracle_.leftovers(gone);
+  count_leftovers();
   for (NodeIndex i = 0; i < nodes_.size(); ++i) {
     nodes_[i]->trainer().freeze();
     if (!nodes_[i]->up()) continue;
@@ -218,6 +220,13 @@ void Simulator::settle(const ProgressCallback& progress) {
   report_restless(bound);
   oracle_.check_settled();
   if (oracle_.violation()) violated_at_ = "the end";
+}
+
+// Again and again: what the gone had sent last is still committed after the faults have ended.
+void Simulator::count_leftovers() {
+  std::vector<bool> gone;
+  for (const auto& node : nodes_) gone.push_back(node->gone_for_good);
+  leftovers_ = oracle_.leftovers(gone);
 }
 
 bool Simulator::at_rest(NodeIndex node) const {

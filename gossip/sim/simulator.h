@@ -69,6 +69,7 @@ class Simulator final : private SwarmHost {
   // The loop.
   void run_until(TimePoint end, const ProgressCallback& progress);
   void settle(const ProgressCallback& progress);
+  void count_leftovers();
   [[nodiscard]] bool at_rest(NodeIndex node) const;
   [[nodiscard]] bool all_at_rest() const;
   void report_restless(Duration bound);
@@ -132,6 +133,7 @@ class Simulator final : private SwarmHost {
   TimePoint now_;
   bool settling_ = false;
   std::vector<Oracle::Leftover> leftovers_;  // while settling
+  std::uint64_t samples_ = 0;                // likewise
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<InFlight> messages_;  // slots
   std::vector<std::uint32_t> free_slots_;

@@ -31,7 +31,7 @@ TEST(SameAggregates, SeesEachFigureThatDiffers) {
   a.detection_median_seconds = 8;
   a.crashes = 20;
   EXPECT_FALSE(check_same_aggregates(a, a).has_value());
-  for (double SimulationReport::* figure :
+  for (double SimulationReport::*figure :
        {&SimulationReport::completed_per_node_step, &SimulationReport::bytes_per_node_second,
         &SimulationReport::variance_factor_per_step,
         &SimulationReport::control_bytes_per_node_second,
