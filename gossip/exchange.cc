@@ -189,6 +189,12 @@ std::uint64_t ExchangeMachine::lowest_open() const { return impl_->initiator.low
 bool ExchangeMachine::drained() const {
   return impl_->initiator.all_suspended() && impl_->responder.ledger().size() == 0;
 }
+bool ExchangeMachine::drained(const std::function<bool(const NodeId&)>& lives) const {
+  const auto kept = impl_->responder.ledger().all();
+  return impl_->initiator.all_suspended() &&
+         std::none_of(kept.begin(), kept.end(),
+                      [&](const LedgerEntry* entry) { return lives(entry->result.e.initiator); });
+}
 std::size_t ExchangeMachine::open_count() const { return impl_->initiator.open_count(); }
 std::size_t ExchangeMachine::ledger_entries() const { return impl_->responder.ledger().size(); }
 std::size_t ExchangeMachine::ledger_bytes() const { return impl_->responder.ledger().bytes(); }

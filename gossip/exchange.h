@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -170,6 +171,8 @@ class ExchangeMachine {
 
   [[nodiscard]] std::uint64_t lowest_open() const;
   [[nodiscard]] bool drained() const;  // nothing of ours open but suspended ids, ledger empty
+  // The same, not counting results for initiators that `lives` denies: they stay in the ledger.
+  [[nodiscard]] bool drained(const std::function<bool(const NodeId&)>& lives) const;
   [[nodiscard]] std::size_t open_count() const;  // suspended ones included
   [[nodiscard]] std::size_t ledger_entries() const;
   [[nodiscard]] std::size_t ledger_bytes() const;

@@ -244,7 +244,7 @@ void ExchangeLoop::turn(TimePoint now) {
   const std::lock_guard lock(mutex_);
   for (auto& event : events) happenings_.emplace_back(std::move(event));
   snapshot_ = {machine_.counters(),     mesh_.counters(),         machine_.open_count(),
-               machine_.ledger_entries(), machine_.ledger_bytes(), machine_.inbound_bytes(), machine_.drained()};
+               machine_.ledger_entries(), machine_.ledger_bytes(), machine_.inbound_bytes(), drained()};
   if (ring) on_happening_();
 }
 
@@ -280,6 +280,13 @@ void ExchangeLoop::run() {
     for (auto& command : commands) command();
   }
   turn(clock_.now());
+}
+
+// Nobody is waited for who is not there any more: what it has not collected is in the checkpoint's ledger.
+bool ExchangeLoop::drained() const {
+  return machine_.drained([this](const NodeId& id) {
+    return std::any_of(peers_.begin(), peers_.end(), [&id](const BulkPeer& peer) { return peer.id == id; });
+  });
 }
 
 std::vector<Happening> ExchangeLoop::take_happenings() {

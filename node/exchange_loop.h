@@ -90,6 +90,7 @@ class ExchangeLoop {
   void report_fetch();           // what arrived, who was lost, the end
   void send_all(std::vector<gossip::Outgoing> outgoing);
   [[nodiscard]] TimePoint deadline() const;
+  [[nodiscard]] bool drained() const;
 
   // constant after construction
   Mesh& mesh_;

@@ -132,6 +132,20 @@ TEST(Exchange, DrainingNodeAnswersButInitiatesNothing) {
   EXPECT_TRUE(d.machine(0).drained());
 }
 
+TEST(Exchange, ADrainDoesNotWaitForAnInitiatorThatIsGone) {
+  Dialogue d;
+  d.set_rule([](const Dialogue::Letter& letter, std::size_t) {
+    return std::holds_alternative<schema::Ack>(letter.message) ? Fate::kDrop : Fate::kPass;
+  });
+  d.step(0);
+  d.deliver();
+  ASSERT_EQ(d.machine(1).ledger_entries(), 1U);
+  EXPECT_FALSE(d.machine(1).drained());
+  EXPECT_FALSE(d.machine(1).drained([](const NodeId&) { return true; }));
+  EXPECT_TRUE(d.machine(1).drained([](const NodeId&) { return false; }));
+  EXPECT_EQ(d.machine(1).ledger_entries(), 1U) << "a checkpoint still holds it";
+}
+
 // ---- accidents ----
 
 std::size_t letters_of_one_exchange(std::size_t window) {
