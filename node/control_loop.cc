@@ -163,7 +163,7 @@ void ControlLoop::checkpoint_now(std::function<void(const Result<std::string>&)>
 
 void ControlLoop::join(const std::string& address) {
   post([this, address] {
-    if (parts_.control != nullptr) parts_.control->dial(address);
+    roster_.seek(address);
   });
 }
 
@@ -203,11 +203,9 @@ void ControlLoop::on_nonfinite(const std::string& what) {
 
 int ControlLoop::run() {
   say(LogLevel::kInfo, "up", {{"members_needed", std::to_string(parts_.config->run.start_members)}});
-  if (parts_.control != nullptr) {
-    std::vector<std::string> seeds = parts_.config->cluster.join;
-    for (std::size_t i = 0; i + 1 < seeds.size(); ++i) std::swap(seeds[i], seeds[i + random_.below(seeds.size() - i)]);
-    for (const std::string& seed : seeds) parts_.control->dial(seed);
-  }
+  std::vector<std::string> seeds = parts_.config->cluster.join;
+  for (std::size_t i = 0; i + 1 < seeds.size(); ++i) std::swap(seeds[i], seeds[i + random_.below(seeds.size() - i)]);
+  for (const std::string& seed : seeds) roster_.seek(seed);
   while (!exit_code_) {
     turn();
     if (exit_code_) break;

@@ -55,6 +55,11 @@ bool Roster::verify(const schema::Accusation& accusation) {
   return node::verify(accusation.accuser, schema::accusation_hash(accusation), accusation.signature);
 }
 
+void Roster::seek(const std::string& seed) {
+  if (control_ == nullptr || !seeds_.insert(seed).second) return;
+  control_->dial(seed);
+}
+
 bool Roster::on_peer_up(const PeerUp& up) {
   const TimePoint now = clock_.now();
   links_changed_ = true;
@@ -248,7 +253,8 @@ void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
 
 void Roster::drop_link(const NodeId& id) {
   const auto it = dialled_.find(id);
-  if (it != dialled_.end() && !it->second.empty() && control_ != nullptr) control_->undial(it->second);
+  if (it != dialled_.end() && !it->second.empty() && control_ != nullptr && !seeds_.contains(it->second))
+    control_->undial(it->second);
   if (it != dialled_.end()) dialled_.erase(it);
   dial_after_.erase(id);
 }

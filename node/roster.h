@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   // `control` is null when there is no network: then nobody else ever appears.
   Roster(RosterSettings settings, const Identity& identity, schema::MemberRecord own, Mesh* control, const Clock& clock,
          LogSink& log, Random random);
+
+  // Dials this address for ever, whoever answers there and whatever becomes of them.
+  void seek(const std::string& seed);
 
   // What the control Mesh reported. False: the record's signature is wrong.
   bool on_peer_up(const PeerUp& up);
@@ -103,6 +107,7 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   std::map<NodeId, Waiting> waiting_;       // for a link to its receiver; at most kWaitingMax
   std::map<NodeId, TimePoint> dial_after_;
   std::map<NodeId, std::string> dialled_;
+  std::set<std::string> seeds_;
   bool links_changed_ = true;
   bool isolated_ = false;
 };
