@@ -173,7 +173,7 @@ TEST(WireSize, OfMembershipMessagesIsAsDocumented) {
   EXPECT_EQ(encode(PingRequest{}).size(), 88U + kEmptyNews);
   EXPECT_EQ(encode(Nack{}).size(), 88U + kEmptyNews);
   EXPECT_EQ(encode(Gossip{}).size(), 40U + kEmptyNews);
-  const News& news = std::get<Gossip>(sample_messages()[20]).news;
+  const News news = std::get<Gossip>(sample_messages()[20]).news;
   EXPECT_EQ(encode(Gossip{{{}, {2, news.accusations[0]}, 0}}).size() -
                 encode(Gossip{{{}, {1, news.accusations[0]}, 0}}).size(),
             160U);
