@@ -195,6 +195,7 @@ void Swim::Impl::forget(SwimMember& member) {
     forgotten_order.pop_front();
   }
   cases.erase(id);
+  words.erase(id);
   behind.erase(id);
   timers.clear(id);
   table.erase(id);

@@ -12,6 +12,7 @@ using schema::MemberState;
 namespace {
 
 constexpr std::size_t kPendingMax = 64;
+constexpr std::size_t kWordsMax = 256;
 // About so many of all who hear an accusation go and look for themselves at once; the others do
 // when its turn comes.
 constexpr double kVerifiers = 8.0;
@@ -30,13 +31,6 @@ void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
   if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
   const bool ours = accusation.subject == own.id;
   if (ours && accusation.incarnation != own.incarnation) return;
-  // The word of the dead, or of strangers, counts against nobody. Against ourselves it does: those
-  // whom we hold for dead may hold us for dead, after a partition, and it is for us to answer.
-  const SwimMember* accuser = table.find(accusation.accuser);
-  if (!ours && (accuser == nullptr || !is_living(accuser->state()))) {
-    ++counters.accusations_dropped;
-    return;
-  }
   SwimMember* subject = ours ? nullptr : table.find(accusation.subject);
   const bool unknown =
       !ours && (subject == nullptr || accusation.incarnation > subject->record().incarnation);
@@ -49,11 +43,14 @@ void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
     return;
   }
   if (!ours) {
-    if (accusation.incarnation < subject->record().incarnation ||
-        subject->state() == MemberState::kLeft)
-      return;
-    if (holds(accusation)) return;
+    if (accusation.incarnation < subject->record().incarnation) return;
+    if (subject->state() == MemberState::kLeft || holds(accusation)) return;
   }
+  const SwimMember* accuser = table.find(accusation.accuser);
+  const bool counts = accuser != nullptr && is_living(accuser->state());
+  const auto word = words.find(accusation.subject);
+  if (!ours && !counts && word != words.end() && word->second == accusation)
+    return pass_on(*subject, accusation);
   if (!accusers.take(now, accusation.accuser)) {
     ++counters.accusations_dropped;
     return;
@@ -64,8 +61,22 @@ void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
   }
   if (ours)
     refute(now, accusation.accuser);
-  else
+  else if (counts)
     add_accusation(now, *subject, accusation);
+  else
+    pass_on(*subject, accusation);
+}
+
+// The word of the dead, or of strangers, counts against nobody. But those whom we hold for dead may
+// hold our side for dead, after a partition, and the accused can only answer what it hears: one
+// such accusation of each living member is told on.
+void Swim::Impl::pass_on(const SwimMember& subject, const Accusation& accusation) {
+  ++counters.accusations_dropped;
+  if (!is_living(subject.state())) return;
+  const auto it = words.find(accusation.subject);
+  if (it == words.end() && words.size() >= kWordsMax) return;
+  if (it == words.end()) words.emplace(accusation.subject, accusation);
+  changes.add({accusation.subject, words.at(accusation.subject).accuser});
 }
 
 void Swim::Impl::take_pending(TimePoint now, const NodeId& subject) {

@@ -82,6 +82,8 @@ struct SwimRelay {
   bool nacked = false;  // the answer may still come, later
 };
 
+class NewsWriter;  // swim_news.cc
+
 struct Swim::Impl {
   Impl(SwimSettings settings_in, schema::MemberRecord own_in, RecordAuthority& authority_in,
        Random random_in, TimePoint now);
@@ -130,6 +132,8 @@ struct Swim::Impl {
   // ---- swim_accusations.cc
   void take_accusation(TimePoint now, const schema::Accusation& accusation);
   void take_pending(TimePoint now, const NodeId& subject);
+  void pass_on(const SwimMember& subject, const schema::Accusation& accusation);
+  [[nodiscard]] const schema::Accusation* find_accusation(const Rumour& rumour) const;
   [[nodiscard]] bool holds(const schema::Accusation& accusation) const;
   void add_accusation(TimePoint now, SwimMember& subject, const schema::Accusation& accusation);
   void accuse(TimePoint now, SwimMember& subject);
@@ -165,6 +169,7 @@ struct Swim::Impl {
   // ---- swim_news.cc
   // `about`: whose accusations come first, beside those against `to`.
   schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId());
+  void add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit, const NodeId& to);
   void take_news(TimePoint now, const NodeId& from, const schema::News& news, bool bulk);
 
   // ---- swim_sync.cc
@@ -193,7 +198,9 @@ struct Swim::Impl {
   SwimTable table;                         // <= members_max
   std::map<NodeId, SwimCase> cases;        // of members: suspect or dead
   std::deque<schema::Accusation> pending;  // of unknown subjects or incarnations, <= 64
-  MemberTimers timers;                     // of members: end of suspicion, retry, forgetting
+  std::map<NodeId, schema::Accusation>
+      words;            // only told on: of accusers that do not count, <= 256
+  MemberTimers timers;  // of members: end of suspicion, retry, forgetting
   std::map<NodeId, Incarnation>
       forgotten;  // so that hearsay of their death does not bring them back, <= 4096
   std::deque<NodeId> forgotten_order;

@@ -56,26 +56,25 @@ class NewsWriter {
   std::size_t left_;
 };
 
-namespace {
-
-const Accusation* find_accusation(const std::map<NodeId, SwimCase>& cases, const Rumour& rumour) {
-  const auto it = cases.find(rumour.subject);
-  if (it == cases.end()) return nullptr;
-  for (const Accusation& accusation : it->second.accusations)
-    if (accusation.accuser == rumour.accuser) return &accusation;
-  return nullptr;
+const Accusation* Swim::Impl::find_accusation(const Rumour& rumour) const {
+  if (const auto it = cases.find(rumour.subject); it != cases.end())
+    for (const Accusation& accusation : it->second.accusations)
+      if (accusation.accuser == rumour.accuser) return &accusation;
+  const auto word = words.find(rumour.subject);
+  const bool is_it = word != words.end() && word->second.accuser == rumour.accuser;
+  return is_it ? &word->second : nullptr;
 }
 
 // Writes rumours until the message is full, and counts those as told.
-void add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit, const SwimTable& table,
-                 const std::map<NodeId, SwimCase>& cases, const NodeId& to) {
+void Swim::Impl::add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit,
+                             const NodeId& to) {
   std::vector<RumourQueue::Place> told;
   std::vector<Rumour> void_now;
   for (auto place = queue.next(std::nullopt); place; place = queue.next(place)) {
     const Rumour& rumour = place->rumour;
     const bool is_record = rumour.accuser.is_zero();
     const SwimMember* member = table.find(rumour.subject);
-    const Accusation* accusation = is_record ? nullptr : find_accusation(cases, rumour);
+    const Accusation* accusation = is_record ? nullptr : find_accusation(rumour);
     if (member == nullptr || (!is_record && accusation == nullptr)) {
       void_now.push_back(rumour);
       continue;
@@ -88,6 +87,8 @@ void add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit, const S
   for (const Rumour& rumour : void_now) queue.remove(rumour);
   for (const RumourQueue::Place& place : told) queue.told(place, limit);
 }
+
+namespace {
 
 // Everybody's record in turn, from where the last message stopped: what rumours missed comes by in
 // the end.
@@ -113,6 +114,7 @@ News Swim::Impl::compose(const NodeId& to, std::size_t bytes_max, const NodeId& 
   writer.add(own);
   if (behind.erase(to) > 0)
     if (const SwimMember* member = table.find(to)) writer.add(member->record());
+  if (const auto it = words.find(to); it != words.end()) writer.add(it->second);
   for (const NodeId& subject : {to, about}) {
     const auto it = cases.find(subject);
     if (it == cases.end()) continue;
@@ -120,9 +122,8 @@ News Swim::Impl::compose(const NodeId& to, std::size_t bytes_max, const NodeId& 
       if (accusation.accuser != to) writer.add(accusation);
   }
   const std::size_t members = members_and_self();
-  add_rumours(writer, changes, suspicion::retransmit_limit(settings.retransmit_mult, members),
-              table, cases, to);
-  add_rumours(writer, figures, suspicion::retransmit_limit(1, members), table, cases, to);
+  add_rumours(writer, changes, suspicion::retransmit_limit(settings.retransmit_mult, members), to);
+  add_rumours(writer, figures, suspicion::retransmit_limit(1, members), to);
   add_rotation(writer, table, rotation, to);
   return news;
 }

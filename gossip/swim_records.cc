@@ -109,6 +109,7 @@ bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& membe
     if (!still_gone) state = MemberState::kAlive;
   }
   if (risen || record.left) cases.erase(record.id);
+  if (risen) words.erase(record.id);
   if (risen && source == Source::kBulk) ++counters.records_repaired;
   store(now, member, record, state, source);
   if (risen)
@@ -210,6 +211,7 @@ void Swim::Impl::store(TimePoint now, SwimMember& member, MemberRecord record, M
   table.replace(now, member, authority.keep(std::move(record)));
   // A state that we concluded is for others to conclude: what they need for it are the accusations.
   if (newer) (urgent ? changes : figures).add({id, {}});
+  if (is_gone(state)) words.erase(id);
   if (is_gone(state) && (before != state || !timers.get(id)))
     timers.set(id, now + std::min(settings.dead_retry, settings.forget_after));
   if (state == MemberState::kAlive) timers.clear(id);

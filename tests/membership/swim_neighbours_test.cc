@@ -73,6 +73,33 @@ TEST_F(Ring, ADeathSeenByNeighboursIsConcludedByAll) {
   EXPECT_EQ(network_.events_of(SwimEvent::Kind::kDead), kNodes - 1);
 }
 
+TEST_F(Ring, HalvesThatHoldEachOtherForDeadHealOverOneLink) {
+  ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+  const auto half = [](std::size_t i) { return i < kNodes / 2; };
+  network_.cut = [half](std::size_t from, std::size_t to) {
+    return half(from) != half(to) || !are_neighbours(from, to);
+  };
+  network_.run(seconds(60));
+  EXPECT_EQ(network_.swim(5).count(MemberState::kDead), 4U)
+      << "who had two neighbours on this side";
+  // Everybody keeps to its side, as partial views do; only one pair finds each other again. All
+  // others must hear of what the other side holds against them from afar.
+  const auto bridge = [](std::size_t a, std::size_t b) {
+    return (a == 0 && b == 63) || (a == 63 && b == 0);
+  };
+  network_.cut = [half, bridge](std::size_t from, std::size_t to) {
+    return half(from) != half(to) && !bridge(from, to);
+  };
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    std::vector<NodeId> ids;
+    for (const std::size_t j : neighbours_of(i))
+      if (half(i) == half(j) || bridge(i, j)) ids.push_back(network_.node(j).id);
+    network_.swim(i).set_neighbours(ids);
+  }
+  network_.introduce(0, 63);
+  EXPECT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
+}
+
 TEST_F(Ring, WhoIsDroppedWithItsLinkIsLookedAtOnceMore) {
   ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
   network_.crash(10);

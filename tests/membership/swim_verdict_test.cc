@@ -194,6 +194,23 @@ TEST_F(Verdict, OfOneWhoDiedMeanwhileDoesNotCount) {
   EXPECT_EQ(state(5), MemberState::kDead);
 }
 
+TEST_F(Verdict, TheWordOfTheDeadIsToldToTheAccusedAllTheSame) {
+  for (std::size_t i = 1; i <= 5; ++i) meet(i);
+  silence(1);
+  accuse(2, 1);
+  run(seconds(12));
+  ASSERT_EQ(state(1), MemberState::kDead);
+  accuse(1, 5);
+  EXPECT_EQ(state(5), MemberState::kAlive);
+  swim_.take_outgoing();
+  swim_.on_message(now_, test_id(5), schema::Ping{1, {}});
+  const auto out = swim_.take_outgoing();
+  ASSERT_EQ(out.size(), 1U);
+  const auto& told = std::get<schema::Pong>(out[0].message).news.accusations;
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].accuser, test_id(1));
+}
+
 TEST_F(Verdict, IncarnationNeverFallsWhateverIsTold) {
   meet(1);
   meet(2);
