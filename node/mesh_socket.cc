@@ -18,9 +18,10 @@ namespace {
 constexpr int kZapEnforceDomain =
     93;  // ZMQ_ZAP_ENFORCE_DOMAIN: hidden behind the draft macro, works by number
 constexpr int kHandshakeMs = 3000;
-constexpr int kHeartbeatMs = 2000;
-constexpr int kHeartbeatTimeoutMs = 10000;
-constexpr int kHeartbeatTtlMs = 20000;  // told to the peer; must stay below 65.5 s
+constexpr int kUnacknowledgedMs = 10000;  // then the kernel gives the connection up
+constexpr int kKeepaliveIdleSeconds = 2;   // an idle one is asked after, and given up after as long
+constexpr int kKeepaliveIntervalSeconds = 2;
+constexpr int kKeepaliveTimes = 4;
 
 int to_ms(Duration d) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
@@ -39,9 +40,11 @@ void apply_common_options(const ZmqSocket& socket, const SocketSettings& setting
   socket.set(ZMQ_RCVHWM, settings.hwm);
   socket.set64(ZMQ_MAXMSGSIZE, static_cast<std::int64_t>(settings.message_bytes_max));
   socket.set(ZMQ_HANDSHAKE_IVL, kHandshakeMs);
-  socket.set(ZMQ_HEARTBEAT_IVL, kHeartbeatMs);
-  socket.set(ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
-  socket.set(ZMQ_HEARTBEAT_TTL, kHeartbeatTtlMs);
+  socket.set(ZMQ_TCP_MAXRT, kUnacknowledgedMs);
+  socket.set(ZMQ_TCP_KEEPALIVE, 1);
+  socket.set(ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdleSeconds);
+  socket.set(ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveIntervalSeconds);
+  socket.set(ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveTimes);
   if (settings.tcp_buffer_bytes > 0) {
     socket.set(ZMQ_SNDBUF, settings.tcp_buffer_bytes);
     socket.set(ZMQ_RCVBUF, settings.tcp_buffer_bytes);

@@ -4,13 +4,17 @@
 //
 // Why these options (measured facts in tests/node/mesh_zmq_facts_test.cc):
 //   ZAP domain enforced (option 93)   CURVE without it lets any key in when no handler answers
-//   HANDSHAKE_IVL 3 s                 an unfinished handshake may hold one message of memory for so
-//   long heartbeats 2 s / 10 s, TTL 20 s   a TTL above 65.5 s wraps IMMEDIATE 1 nothing is queued
-//   for a peer that is not there LINGER 0, DONTWAIT                nothing ever blocks on a peer
+//   HANDSHAKE_IVL 3 s                 an unfinished handshake holds a message of memory for so long
+//   no HEARTBEAT_IVL                  with it this libzmq aborts the process when a peer closes a
+//                                     connection whose messages were not all read (any peer could)
+//   TCP_MAXRT 10 s, TCP_KEEPALIVE     the kernel closes connections to hosts that are gone; who is
+//                                     there but does not answer is membership's to find out
+//   IMMEDIATE 1                       nothing is queued for a peer that is not there
+//   LINGER 0, DONTWAIT                nothing ever blocks on a peer
 //   ROUTER_MANDATORY 1                sending to a peer that is gone is an error, not silence
 //   MAXMSGSIZE                        cuts connections that claim more, before memory is taken
 //   never ROUTING_ID                  a routing id that a peer may choose can be squatted; it is no
-//   identity
+//                                     identity
 // Thread: as libzmq says: contexts any, sockets one.
 #pragma once
 
