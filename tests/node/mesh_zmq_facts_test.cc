@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/check.h"
 #include "node/mesh_frames.h"
 #include "node/zap_handler.h"
 #include "schema/codec.h"
@@ -149,6 +150,45 @@ TEST_F(Plain, ReceivedFramesAreOftenMisalignedAndDecodeAllTheSame) {
     EXPECT_EQ(i, heartbeat_number(*message));
   }
   EXPECT_GT(misaligned, 0U) << "if frames are aligned now, the copy in the decoder could go";
+}
+
+// A peer fills the receive queue and goes. Returns after the time of several heartbeats.
+void leave_a_backlog(const ZmqContext& context, const ZmqSocket& router) {
+  const int few = 4;
+  zmq_setsockopt(router.get(), ZMQ_RCVHWM, &few, sizeof few);
+  KITH_CHECK(zmq_bind(router.get(), "tcp://127.0.0.1:*") == 0, "a loopback port is free");
+  {
+    RawClient client(router.last_endpoint().substr(6), nullptr);
+    KITH_CHECK(wait_for([&] { return client.ready(); }), "the client is connected");
+    // Until nothing more is taken: the connection's input has stopped.
+    wait_for([&] { return !client.try_send({std::string(60000, 'x'), ""}); });
+    wait_for([&] { return false; }, std::chrono::milliseconds(500));
+  }
+  wait_for([] { return false; }, std::chrono::milliseconds(1500));
+}
+
+TEST(HeartbeatsDeathTest, AbortTheProcessWhenAPeerGoesAndLeavesABacklog) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        ZmqContext context(1, 64);
+        ZmqSocket router = std::move(*ZmqSocket::make(context, ZMQ_ROUTER));
+        apply_listener_options(router, {});
+        router.set(ZMQ_HEARTBEAT_IVL, 200);
+        router.set(ZMQ_HEARTBEAT_TIMEOUT, 10000);
+        leave_a_backlog(context, router);
+      },
+      "_io_error")
+      << "mended in this libzmq: HEARTBEAT_IVL could come back (node/mesh_socket.h)";
+}
+
+TEST(Backlog, OfAPeerThatIsGoneIsReadByTheMeshSocketsAllTheSame) {
+  ZmqContext context(1, 64);
+  ZmqSocket router = std::move(*ZmqSocket::make(context, ZMQ_ROUTER));
+  apply_listener_options(router, {});
+  leave_a_backlog(context, router);
+  Incoming incoming;
+  EXPECT_EQ(receive_message(router.get(), true, incoming), ReceiveResult::kMessage);
 }
 
 TEST_F(Plain, TheDescriptorOfAConnectionIsKnownWithItsMessages) {
