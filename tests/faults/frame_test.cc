@@ -141,6 +141,26 @@ TEST_F(Lab, ResetsConnections) {
   ::close(listener);
 }
 
+TEST_F(Lab, SwallowsLongPacketsAndLetsShortOnesPass) {
+  NetLab lab(2);
+  const int listener = listen_in(lab, 1);
+  lab.longest_packet(1, 600);
+  const int fd = dial(lab, 0, NetLab::address(1), milliseconds(500));
+  ASSERT_GE(fd, 0);
+  const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  const auto arrives = [&](std::size_t bytes) {
+    const std::string text(bytes, 'x');
+    EXPECT_EQ(::send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+    pollfd wait{accepted, POLLIN, 0};
+    if (::poll(&wait, 1, 1500) != 1) return false;
+    char buffer[8192];
+    return ::recv(accepted, buffer, sizeof buffer, 0) > 0;
+  };
+  EXPECT_TRUE(arrives(200));
+  EXPECT_FALSE(arrives(4096));
+  for (const int open : {fd, accepted, listener}) ::close(open);
+}
+
 TEST_F(Lab, TheProxyDelaysEachWayAndHoldsWhatIsCut) {
   NetLab lab(2);
   Proxy proxy(lab, {7400});

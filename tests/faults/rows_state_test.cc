@@ -98,11 +98,11 @@ TEST_F(Row28, ADamagedIdentityIsRefusedByNameAndADamagedIncarnationIsNotZero) {
   ASSERT_TRUE(exchange(healthy()));
   const std::string key = data_dir(2) + "/identity.key", old_key = bytes_of(key);
   node(2).kill_now();
-  gone(2);
   fs::resize_file(key, 20);
   NodeOptions hopeless;
   hopeless.wait_ready = false;
   restart(2, hopeless);
+  gone(2);
   const auto exit = node(2).wait_exit(seconds(20));
   ASSERT_TRUE(exit.has_value()) << "it runs with half an identity";
   EXPECT_NE(exit->code, 0);
