@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kGoneMax = 1024;
 constexpr std::size_t kLimiterKeys = 1024;
+constexpr double kReturnedShare = 0.1;
 constexpr std::size_t kRequestsMax = 3;  // NEIGHBOUR on their way at once
 constexpr int kConfirmationsPerShuffle = 4;
 // Evictions of all together per shuffle interval: a crowd that joins at one member goes on by its
@@ -51,11 +52,13 @@ void PartialView::set_own(const MemberRecord& own) { own_ = own; }
 
 // ---- the views
 
-bool PartialView::check(const MemberRecord& record) {
-  if (record.id == own_.id || record.id.is_zero() || record.left || !is_living(record.state))
-    return false;
-  const auto it = gone_.find(record.id);
-  if (it != gone_.end() && record.incarnation <= it->second) return false;
+bool PartialView::check(const MemberRecord& record, Word word) {
+  if (record.id == own_.id || record.id.is_zero() || record.left) return false;
+  if (word == Word::kOthers) {
+    const auto it = gone_.find(record.id);
+    if (!is_living(record.state) || (it != gone_.end() && record.incarnation <= it->second))
+      return false;
+  }
   const MemberRecord* held = record_of(record.id);
   if (held != nullptr && compare_records(record, *held) <= 0) return true;  // the held one stays
   if (authority_.verify(record)) return true;
@@ -63,9 +66,11 @@ bool PartialView::check(const MemberRecord& record) {
   return false;
 }
 
-const MemberRecord* PartialView::own_record_of(const NodeId& id, const View& view) {
+const MemberRecord* PartialView::own_record_of(const NodeId& id, const NodeId& from,
+                                               const View& view) {
   if (view.records.empty() || view.records.front().id != id) return nullptr;
-  return check(view.records.front()) ? &view.records.front() : nullptr;
+  const Word word = id == from ? Word::kItsOwn : Word::kOthers;
+  return check(view.records.front(), word) ? &view.records.front() : nullptr;
 }
 
 const MemberRecord* PartialView::record_of(const NodeId& id) const {
@@ -87,6 +92,7 @@ bool PartialView::activate(TimePoint now, const MemberRecord& record, bool may_e
   const MemberRecord* held = passive_.find(id);
   const bool newer = held == nullptr || compare_records(record, *held) > 0;
   MemberRecord kept = newer ? record : *held;
+  kept.state = schema::MemberState::kAlive;
   passive_.remove(id);
   active_.put(authority_.keep(std::move(kept)));
   asked_.erase(id);
@@ -140,17 +146,21 @@ std::optional<NodeId> PartialView::sample(Random& random) const {
 // ---- what the owner says
 
 void PartialView::join(TimePoint now, const MemberRecord& contact) {
-  if (!check(contact)) return;
+  if (!check(contact, Word::kItsOwn)) return;
   if (active_.contains(contact.id)) return;
   add_passive(contact, nullptr);
   ++counters_.joins;
-  if (asked_.size() < settings_.active_max) asked_[contact.id] = now + settings_.request_timeout;
+  if (asked_.size() < settings_.active_max)
+    asked_[contact.id] = {now + settings_.request_timeout, true};
   send(contact.id, ViewKind::kJoin, sequence_++, {own_});
 }
 
 void PartialView::offer(const MemberRecord& record) {
+  // Of those who return some replace others: after a partition half of all do.
+  const bool returned = gone_.contains(record.id) && random_.chance(kReturnedShare);
   const bool room = passive_.size() < settings_.passive_max;
-  if (room && record_of(record.id) == nullptr && check(record)) add_passive(record, nullptr);
+  if ((room || returned) && record_of(record.id) == nullptr && check(record, Word::kOthers))
+    add_passive(record, nullptr);
 }
 
 void PartialView::on_link_lost(TimePoint now, const NodeId& id) {
@@ -190,7 +200,7 @@ void PartialView::tick(TimePoint now) {
 
 TimePoint PartialView::next_deadline() const {
   TimePoint next = std::min({next_promotion_, next_confirmation_, next_shuffle_});
-  for (const auto& [id, deadline] : asked_) next = std::min(next, deadline);
+  for (const auto& [id, request] : asked_) next = std::min(next, request.until);
   return next;
 }
 
@@ -204,7 +214,7 @@ void PartialView::send(const NodeId& to, ViewKind kind, std::uint64_t sequence,
 // Who did not answer is no use as a fall-back, unless it is the last hope.
 void PartialView::expire_requests(TimePoint now) {
   std::erase_if(asked_, [&](const auto& entry) {
-    if (entry.second > now) return false;
+    if (entry.second.until > now) return false;
     ++counters_.timeouts;
     if (active_.size() > 0 || passive_.size() > 1) passive_.remove(entry.first);
     return true;
@@ -224,7 +234,7 @@ bool PartialView::ask_somebody(TimePoint now) {
     if (!asked_.contains(id)) candidates.push_back(id);
   if (candidates.empty()) return false;
   const NodeId id = candidates[random_.below(candidates.size())];
-  asked_[id] = now + settings_.request_timeout;
+  asked_[id] = {now + settings_.request_timeout, false};
   send(id, active_.size() == 0 ? ViewKind::kNeighbourUrgent : ViewKind::kNeighbour, sequence_++,
        {own_});
   return true;
@@ -280,7 +290,7 @@ void PartialView::on_view(TimePoint now, const NodeId& from, const View& view) {
 }
 
 void PartialView::on_join(TimePoint now, const NodeId& from, const View& view) {
-  const MemberRecord* record = own_record_of(from, view);
+  const MemberRecord* record = own_record_of(from, from, view);
   if (record == nullptr) return;
   const MemberRecord joiner = *record;
   for (const auto& member : active_.draw(random_, settings_.active_max, from))
@@ -300,7 +310,7 @@ void PartialView::on_join(TimePoint now, const NodeId& from, const View& view) {
 }
 
 void PartialView::on_forward_join(TimePoint now, const NodeId& from, const View& view) {
-  const MemberRecord* record = own_record_of(view.origin, view);
+  const MemberRecord* record = own_record_of(view.origin, from, view);
   if (record == nullptr) return;
   const MemberRecord joiner = *record;
   const unsigned ttl = std::min<unsigned>(view.ttl, settings_.join_walk);
@@ -316,13 +326,13 @@ void PartialView::on_forward_join(TimePoint now, const NodeId& from, const View&
   if (active_.contains(joiner.id) || asked_.contains(joiner.id)) return;
   add_passive(joiner, nullptr);
   if (asked_.size() >= settings_.active_max) return;
-  asked_[joiner.id] = now + settings_.request_timeout;
+  asked_[joiner.id] = {now + settings_.request_timeout, false};
   send(joiner.id, active_.size() == 0 ? ViewKind::kNeighbourUrgent : ViewKind::kNeighbour,
        sequence_++, {own_});
 }
 
 void PartialView::on_neighbour(TimePoint now, const NodeId& from, const View& view, bool urgent) {
-  const MemberRecord* record = own_record_of(from, view);
+  const MemberRecord* record = own_record_of(from, from, view);
   if (record == nullptr) return;
   const MemberRecord asking = *record;
   if (activate(now, asking, urgent)) {
@@ -335,14 +345,17 @@ void PartialView::on_neighbour(TimePoint now, const NodeId& from, const View& vi
 
 void PartialView::on_accepted(TimePoint now, const NodeId& from, const View& view) {
   if (active_.contains(from)) return;  // confirmed
-  if (asked_.erase(from) == 0) {       // we did not ask, or no longer
+  const auto it = asked_.find(from);
+  if (it == asked_.end()) {  // we did not ask, or no longer
     send(from, ViewKind::kDisconnect, sequence_++);
     return;
   }
-  const MemberRecord* record = own_record_of(from, view);
+  const bool is_join = it->second.is_join;
+  asked_.erase(it);
+  const MemberRecord* record = own_record_of(from, from, view);
   if (record == nullptr) return;
-  // A place that was taken meanwhile stays taken, unless this is our first and only.
-  if (activate(now, *record, false))
+  // A place that was taken meanwhile stays taken, but for whom we joined: it leads to others.
+  if (activate(now, *record, is_join))
     ++counters_.promotions;
   else
     send(from, ViewKind::kDisconnect, sequence_++);
@@ -356,7 +369,7 @@ void PartialView::on_refused(TimePoint now, const NodeId& from, const View& view
   const std::size_t records_max = settings_.shuffle_active + settings_.shuffle_passive + 1;
   for (const MemberRecord& record :
        std::span(view.records).first(std::min(view.records.size(), records_max)))
-    if (check(record)) add_passive(record, nullptr);
+    if (check(record, Word::kOthers)) add_passive(record, nullptr);
   if (active_.size() < settings_.active_low) promote(now);
 }
 
@@ -368,7 +381,7 @@ void PartialView::on_disconnect(TimePoint now, const NodeId& from) {
 
 void PartialView::on_shuffle(TimePoint, const NodeId& from, const View& view) {
   const std::size_t records_max = settings_.shuffle_active + settings_.shuffle_passive + 1;
-  const MemberRecord* origin = own_record_of(view.origin, view);
+  const MemberRecord* origin = own_record_of(view.origin, from, view);
   if (origin == nullptr || view.records.size() > records_max) {
     ++counters_.dropped;
     return;
@@ -388,7 +401,7 @@ void PartialView::on_shuffle(TimePoint, const NodeId& from, const View& view) {
   std::vector<NodeId> given;
   for (const MemberRecord& record : answer) given.push_back(record.id);
   for (const MemberRecord& record : view.records)
-    if (check(record)) add_passive(record, &given);
+    if (check(record, Word::kOthers)) add_passive(record, &given);
   send(view.origin, ViewKind::kShuffleReply, view.sequence, std::move(answer));
 }
 
@@ -401,7 +414,7 @@ void PartialView::on_shuffle_reply(const View& view) {
   }
   shuffle_sequence_ = 0;
   for (const MemberRecord& record : view.records)
-    if (check(record)) add_passive(record, &given_away_);
+    if (check(record, Word::kOthers)) add_passive(record, &given_away_);
   given_away_.clear();
 }
 

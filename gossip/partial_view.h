@@ -116,10 +116,12 @@ class PartialView {
   void on_shuffle(TimePoint now, const NodeId& from, const schema::View& view);
   void on_shuffle_reply(const schema::View& view);
 
-  // A record is fit to be entered: signed, of somebody else, not of somebody gone.
-  bool check(const Record& record);
-  // The sender's own record out of a message; nullptr: it is not there, or not fit.
-  const Record* own_record_of(const NodeId& id, const schema::View& view);
+  // Who shows a record: its owner, who thereby lives, or others, who may not know that it died.
+  enum class Word { kItsOwn, kOthers };
+  // A record is fit to be entered: signed, of somebody else; by others' word not of somebody gone.
+  bool check(const Record& record, Word word);
+  // The record of `id` that opens a message; nullptr: it is not there, or not fit.
+  const Record* own_record_of(const NodeId& id, const NodeId& from, const schema::View& view);
   // Into the active view; full: somebody goes if `may_evict` and evictions are not too many. False:
   // no room.
   bool activate(TimePoint now, const Record& record, bool may_evict);
@@ -142,9 +144,13 @@ class PartialView {
   // ---- state
   Random random_;
   Record own_;
-  ViewSet active_;                      // <= active_max
-  ViewSet passive_;                     // <= passive_max; never holds a member of active_
-  std::map<NodeId, TimePoint> asked_;   // NEIGHBOUR or JOIN without an answer yet, <= active_max
+  ViewSet active_;   // <= active_max
+  ViewSet passive_;  // <= passive_max; never holds a member of active_
+  struct Request {
+    TimePoint until;
+    bool is_join = false;
+  };
+  std::map<NodeId, Request> asked_;     // without an answer yet, <= active_max
   std::map<NodeId, Incarnation> gone_;  // <= 1024
   std::uint64_t sequence_ = 1;
   std::uint64_t shuffle_sequence_ = 0;  // of our shuffle on its way; 0: none

@@ -24,6 +24,12 @@ void ViewNetwork::join(std::size_t joiner, std::size_t contact) {
   take_outgoing(joiner);
 }
 
+void ViewNetwork::refute(std::size_t index) {
+  ++records_[index].incarnation;
+  authority.sign(records_[index]);
+  views_[index]->set_own(records_[index]);
+}
+
 void ViewNetwork::crash(std::size_t index) { up_[index] = false; }
 
 void ViewNetwork::take_outgoing(std::size_t from) {

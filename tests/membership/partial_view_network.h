@@ -19,6 +19,8 @@ class ViewNetwork {
 
   void join(std::size_t joiner, std::size_t contact);
   void crash(std::size_t index);
+  // Its incarnation rises.
+  void refute(std::size_t index);
   void run(Duration duration);
 
   PartialView& view(std::size_t index) { return *views_[index]; }

@@ -253,6 +253,73 @@ TEST_F(HostileViews, TheGoneDoNotComeBackByOthersWordOfTheSameLife) {
   EXPECT_NE(view_.record_of(test_id(1)), nullptr);
 }
 
+TEST_F(HostileViews, TheGoneComeBackByTheirOwnWord) {
+  fill();
+  view_.on_gone(now_, test_id(1), 1ULL << 32);
+  view_.on_view(now_, test_id(1), View{ViewKind::kJoin, 0, 1, test_id(1), {record_of(1)}});
+  EXPECT_NE(view_.record_of(test_id(1)), nullptr);
+  // And by ours, when a link to one of an island apart was made: Swim still holds it for dead.
+  view_.on_gone(now_, test_id(2), 1ULL << 32);
+  view_.take_outgoing();
+  MemberRecord dead = record_of(2);
+  dead.state = schema::MemberState::kDead;
+  view_.join(now_, dead);
+  const auto out = view_.take_outgoing();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(std::get<View>(out[0].message).kind, ViewKind::kJoin);
+}
+
+TEST_F(HostileViews, OnlyTheReplyToItsLastShuffleIsTaken) {
+  fill();
+  std::uint64_t sequence = 0;
+  while (sequence == 0) {
+    now_ = std::max(now_ + milliseconds(1), view_.next_deadline());
+    view_.tick(now_);
+    for (const SwimOutgoing& out : view_.take_outgoing()) {
+      const View& view = std::get<View>(out.message);
+      if (view.kind == ViewKind::kShuffle) sequence = view.sequence;
+    }
+  }
+  const auto reply = [&](std::uint64_t to, std::size_t number) {
+    view_.on_view(now_, test_id(9),
+                  View{ViewKind::kShuffleReply, 0, to, test_id(9), {record_of(number)}});
+    return view_.record_of(test_id(number)) != nullptr;
+  };
+  EXPECT_FALSE(reply(sequence + 1, 301));
+  EXPECT_TRUE(reply(sequence, 302));
+  EXPECT_FALSE(reply(sequence, 303)) << "once";
+}
+
+TEST(PartialView, HalvesThatForgotEachOtherGrowTogetherAgain) {
+  ViewNetwork network(200, kSettings, 9);
+  join_all(network, 9);
+  network.run(minutes(1));
+  for (std::size_t i = 0; i < 200; ++i)
+    for (std::size_t j = 0; j < 200; ++j)
+      if (i % 2 != j % 2) network.view(i).on_gone(network.now(), test_id(j), 1ULL << 32);
+  for (std::size_t i = 0; i < 200; ++i) network.view(i).take_outgoing();  // lost in the cut
+  network.run(minutes(1));
+  ASSERT_EQ(network.reached(), 100U);
+  // A few reach a seed of the other half, whom they hold for dead. Then Swim hears the others'
+  // refutations.
+  for (std::size_t i = 0; i < 3; ++i) network.join(2 * i, 2 * i + 1);
+  network.run(seconds(5));
+  EXPECT_EQ(network.reached(), 200U);
+  for (std::size_t j = 0; j < 200; ++j) network.refute(j);
+  for (std::size_t i = 0; i < 200; ++i)
+    for (std::size_t j = 0; j < 200; ++j)
+      if (i % 2 != j % 2) network.view(i).offer(network.record(j));
+  network.run(minutes(5));
+  EXPECT_EQ(network.reached(), 200U);
+  EXPECT_EQ(network.one_sided(), 0U);
+  EXPECT_LT(chi_square_per_degree(network.in_degrees()), 2.0);
+  std::size_t across = 0;
+  for (std::size_t i = 0; i < 200; ++i)
+    for (const NodeId& id : network.view(i).passive())
+      across += network.index_of(id) % 2 != i % 2 ? 1 : 0;
+  EXPECT_GT(across, 200U * 48 / 4) << "each knows of both halves";
+}
+
 TEST_F(HostileViews, AnUrgentRequestIsNotRefusedAnOrdinaryOneIs) {
   fill();
   view_.on_view(now_, test_id(50), View{ViewKind::kNeighbour, 0, 4, test_id(50), {record_of(50)}});
