@@ -141,7 +141,13 @@ Result<int> members_command(CliContext& context) {
   const auto members = json.find("members");
   if (members == json.end() || !members->is_array())
     return fail("the answer to /members has no list of members");
-  context.out << (context.json ? dumped(json) : members_table(*members));
+  if (context.json) {
+    context.out << dumped(json);
+    return 0;
+  }
+  context.out << members_table(*members);
+  if (const auto shows = json.find("shows"); shows != json.end() && shows->is_string())
+    context.out << "\n" << printable(shows->get<std::string>()) << "\n";
   return 0;
 }
 

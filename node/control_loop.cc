@@ -434,6 +434,7 @@ void ControlLoop::publish_status() {
   status.members.reserve(roster_.members().size());
   for (const auto& [id, member] : roster_.members()) status.members.push_back(member);
   status.swim = roster_.swim().counters();
+  if (const auto* view = roster_.view()) status.neighbours = view->active().size();
   status.isolated = roster_.swim().isolated();
   status.local_health = roster_.swim().local_health();
   status.now = now();

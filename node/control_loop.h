@@ -76,6 +76,7 @@ struct NodeStatus {
   schema::MemberRecord self;
   std::vector<gossip::SwimMember> members;
   gossip::SwimCounters swim;
+  std::optional<std::size_t> neighbours;    // with a partial view: how many links are kept; empty: links with all
   bool isolated = false;                    // no member answers: it is us who are cut off
   unsigned local_health = 0;                // 0 = well; probes and timeouts are stretched by one more than that
   TimePoint now;
@@ -153,7 +154,14 @@ class ControlLoop {
   void enter(schema::RunState state);
   void start_training();
   [[nodiscard]] bool enough_members();
+  void advance_leaving();
+  void finish_leaving();
+  [[nodiscard]] CheckpointFacts facts() const;
+  void write_checkpoint(std::function<void(const Result<std::string>&)> done = {});
+
+  // control_adopt.cc: how far behind, and taking the cluster's state
   [[nodiscard]] Step depth() const;
+  [[nodiscard]] bool somebody_can_give() const;
   [[nodiscard]] Step deepest() const;        // of the members that could give their state
   [[nodiscard]] Step max_lag() const;        // in steps
   void consider_lag();
@@ -167,10 +175,6 @@ class ControlLoop {
   void on_fetch_end(const FetchEnded& end);
   void adopt_assembled();
   void recover_alone(const std::string& what);
-  void advance_leaving();
-  void finish_leaving();
-  [[nodiscard]] CheckpointFacts facts() const;
-  void write_checkpoint(std::function<void(const Result<std::string>&)> done = {});
 
   // control_finish.cc: the end of a run
   void begin_finish();

@@ -123,7 +123,11 @@ std::string NodeViewAdapter::members_json() {
   add(s.self, 0.0);
   for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
   std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a["name"] < b["name"]; });
-  return dump({{"members", list}});
+  const std::string shows =
+      s.neighbours ? "all " + std::to_string(list.size()) + " members that this node has heard of; its figures of most are "
+                     "relayed, since it keeps links with " + std::to_string(*s.neighbours) + " neighbours only"
+                   : "all " + std::to_string(list.size()) + " members; this node keeps a link with each that is alive";
+  return dump({{"members", list}, {"shows", shows}});
 }
 
 monitoring::HealthReport NodeViewAdapter::health() {
