@@ -155,10 +155,12 @@ void Swim::Impl::on_link(TimePoint now, const NodeId& id, bool up) {
   const bool watched = !neighbours || neighbours->contains(id);
   const SwimMember* member = table.find(id);
   if (!changed || quiet() || leaving || member == nullptr) return;
-  if (is_living(member->state()))
-    hurry(id, !up && watched);
-  else if (up && told_accusations.take(now, id))
+  if (is_living(member->state())) {
+    // A link to one who is well needs no haste: a node that starts makes hundreds.
+    if (!up || member->state() == MemberState::kSuspect) hurry(id, !up && watched);
+  } else if (up && told_accusations.take(now, id)) {
     send_ping(id, next_sequence++, id);
+  }
 }
 
 void Swim::Impl::set_neighbours(std::optional<std::vector<NodeId>> ids) {

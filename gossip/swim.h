@@ -165,9 +165,10 @@ class Swim {
   bool on_record(TimePoint now, const schema::MemberRecord& record, bool direct);
   // PING PONG PING_REQUEST NACK GOSSIP DIGEST SYNC LEAVE of a proven sender; others are ignored.
   void on_message(TimePoint now, const NodeId& from, const schema::Message& message);
-  // Whether we have a link over which messages reach this node. Losing one hurries a probe; members
-  // without a link are probed when one is made or by helpers, and the owner is expected to dial
-  // members() by itself. An owner that never calls this has a transport that reaches everybody.
+  // Whether we have a link over which messages reach this node. Losing one hurries a probe, and so
+  // does a new one to a suspect; a dead member is asked at once. Members without a link are probed
+  // through helpers, and the owner is expected to dial members() by itself. An owner that never
+  // calls this has a transport that reaches everybody.
   void on_link(TimePoint now, const NodeId& id, bool up);
   // The owner did not run for so long that it must have been stopped.
   void on_own_pause(TimePoint now);

@@ -95,6 +95,32 @@ TEST(Rotation, TellsEveryRecordInTheEnd) {
   EXPECT_EQ(heard.size(), 61U);
 }
 
+TEST(Links, OfANodeThatStartsHurryNothing) {
+  ToyAuthority authority;
+  MemberRecord own;
+  own.id = test_id(1);
+  own.incarnation = 1ULL << 32;
+  TimePoint now{std::chrono::hours(1)};
+  Swim swim(kLocal, own, authority, Random(1), now);
+  for (std::size_t i = 0; i < 300; ++i) {
+    MemberRecord record;
+    record.id = test_id(100 + i);
+    record.incarnation = 1ULL << 32;
+    authority.sign(record);
+    swim.on_record(now, record, true);
+    swim.on_link(now, record.id, true);
+  }
+  std::size_t pings = 0;
+  const TimePoint end = now + kLocal.probe_interval * 2;  // before local health changes the pace
+  while (swim.next_deadline() <= end) {
+    now = std::max(now + Duration(1), swim.next_deadline());
+    swim.tick(now);
+    for (const SwimOutgoing& out : swim.take_outgoing())
+      if (std::holds_alternative<schema::Ping>(out.message)) ++pings;
+  }
+  EXPECT_LE(pings, 3U);
+}
+
 TEST(UnansweredProbes, LeaveNothingBehind) {
   if (mallinfo2().uordblks == 0) GTEST_SKIP() << "a sanitizer's allocator does not count";
   // One machine, 40 members that never answer, brought back each time they are dead: 10^5 probes.
