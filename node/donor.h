@@ -21,7 +21,7 @@ class Donor final : public gossip::DonorSource {
   void attach(compute::Trainer* trainer);                 // before the exchange loop starts; null: gives no moments
   // The declared final state: from now on the replica's values do not change, and `manifest` describes them.
   void set_final(Slice manifest, std::vector<std::int64_t> integers);
-  void set_progress(Samples progress);                    // each heartbeat; also drops a copy of moments nobody asks for any more
+  void set_progress(Samples progress);                    // each beat; also drops a copy of moments nobody asks for any more
   [[nodiscard]] TimePoint last_given() const;
 
   Result<Item> item(const gossip::ItemKey& key) override;

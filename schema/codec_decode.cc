@@ -251,8 +251,6 @@ Result<Message> read(wire::Envelope::Reader in) {
       return read_as<Welcome>(in.getWelcome());
     case wire::Envelope::REJECT:
       return read_as<Reject>(in.getReject());
-    case wire::Envelope::HEARTBEAT:
-      return read_as<Heartbeat>(in.getHeartbeat());
     case wire::Envelope::LEAVE:
       return read_as<Leave>(in.getLeave());
     case wire::Envelope::FINAL:
@@ -291,6 +289,8 @@ Result<Message> read(wire::Envelope::Reader in) {
       return read_as<Sync>(in.getSync());
     case wire::Envelope::VIEW:
       return read_as<View>(in.getView());
+    case wire::Envelope::HEARTBEAT:
+      return fail(ErrorCode::kIncompatible, "HEARTBEAT, which is retired");
   }
   return fail(ErrorCode::kIncompatible,
               "unknown message number " + std::to_string(static_cast<std::uint16_t>(in.which())));

@@ -132,16 +132,6 @@ Status read(capnp::List<wire::MemberRecord>::Reader in, std::size_t count_max,
 // ---- one function per message
 // -----------------------------------------------------------------------------------
 
-Status read(wire::Heartbeat::Reader in, Heartbeat& out) {
-  KITH_TRY(read(in.getRecord(), out.record));
-  KITH_TRY(read(in.getRecords(), kHeartbeatRecordsMax, out.records));
-  out.echo = in.getEcho();
-  out.echo_reply = in.getEchoReply();
-  out.progress = in.getProgress();
-  out.echo_hold = in.getEchoHold();
-  return {};
-}
-
 Status read(wire::Leave::Reader in, Leave& out) {
   KITH_TRY(read(in.getRecord(), out.record));
   return check_numbers(out);

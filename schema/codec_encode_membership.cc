@@ -136,17 +136,6 @@ void write(capnp::List<wire::MemberRecord>::Builder out, const std::vector<Membe
 // ---- one function per message
 // -----------------------------------------------------------------------------------
 
-void write(wire::Envelope::Builder envelope, const Heartbeat& in) {
-  require(check_count(in.records.size(), kHeartbeatRecordsMax, "records"));
-  auto out = envelope.initHeartbeat();
-  write(out.initRecord(), in.record);
-  write(out.initRecords(static_cast<unsigned>(in.records.size())), in.records);
-  out.setEcho(in.echo);
-  out.setEchoReply(in.echo_reply);
-  out.setProgress(in.progress);
-  out.setEchoHold(in.echo_hold);
-}
-
 void write(wire::Envelope::Builder envelope, const Leave& in) {
   require(check_numbers(in));
   write(envelope.initLeave().initRecord(), in.record);

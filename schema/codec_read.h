@@ -39,7 +39,6 @@ Status read(wire::MemberRecord::Reader in, MemberRecord& out);
 Status read(capnp::List<wire::MemberRecord>::Reader in, std::size_t count_max,
             std::vector<MemberRecord>& out);
 
-Status read(wire::Heartbeat::Reader in, Heartbeat& out);
 Status read(wire::Leave::Reader in, Leave& out);
 Status read(wire::Final::Reader in, Final& out);
 Status read(wire::Ping::Reader in, Ping& out);

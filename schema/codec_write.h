@@ -40,7 +40,6 @@ std::size_t used_bytes(wire::Envelope::Builder envelope);
 // How many of `records`, from the front, fit into what is left of 64 KiB.
 unsigned fitting(const std::vector<MemberRecord>& records, std::size_t used);
 
-void write(wire::Envelope::Builder envelope, const Heartbeat& in);
 void write(wire::Envelope::Builder envelope, const Leave& in);
 void write(wire::Envelope::Builder envelope, const Final& in);
 void write(wire::Envelope::Builder envelope, const Ping& in);

@@ -1,5 +1,5 @@
 # The wire format of kith: one Envelope is the header frame of every message. schema/messages.h has the same
-# messages as plain structs, in the same order; schema/codec_*.cc translate, and are the only code that sees this file.
+# messages as plain structs, in the same order but for the retired; schema/codec_*.cc translate, and are the only code that sees this file.
 #
 # How this file may change, for ever:
 #   - a field's or enumerant's number (@n) is never reused, renumbered or given another type or meaning;
@@ -25,7 +25,7 @@ struct Envelope {
     welcome @2 :Welcome;
     reject @3 :Reject;
     # Control plane.
-    heartbeat @4 :Heartbeat;
+    heartbeat @4 :Heartbeat;  # retired: never sent; a receiver ignores and counts it like an unknown message
     leave @5 :Leave;
     final @6 :Final;
     # Bulk plane.
@@ -209,7 +209,8 @@ struct Reject {
 # ---- control plane --------------------------------------------------------------------------------------------
 
 struct Heartbeat {
-  # Control: to every member, each probe interval. [about 500 bytes + 440 a record]
+  # Retired: SWIM (PING and what follows) took its place. It keeps its number and fields, so that nothing else takes
+  # them; never sent, and a receiver ignores and counts it like an unknown message.
   record @0 :MemberRecord;           # the sender's own
   records @1 :List(MemberRecord);    # <= 32 others, those that changed last first
   echo @2 :UInt64;                   # sender's clock in ns
@@ -322,7 +323,7 @@ struct Leave {
 }
 
 struct Final {
-  # Control: from the declarer (lowest live id) to every member, with each heartbeat until all have it. [232 bytes]
+  # Control: from the declarer (lowest live id) to every member, with each beat until all have it. [232 bytes]
   declarer @0 :Bytes32;
   runDigest @1 :Bytes32;
   root @2 :Bytes32;                  # BLAKE2b over the manifest of the final state

@@ -23,7 +23,6 @@ struct NameOf {
   const char* operator()(const Challenge&) const { return "CHALLENGE"; }
   const char* operator()(const Welcome&) const { return "WELCOME"; }
   const char* operator()(const Reject&) const { return "REJECT"; }
-  const char* operator()(const Heartbeat&) const { return "HEARTBEAT"; }
   const char* operator()(const Leave&) const { return "LEAVE"; }
   const char* operator()(const Final&) const { return "FINAL"; }
   const char* operator()(const Propose&) const { return "PROPOSE"; }
@@ -54,7 +53,6 @@ struct PlanesOf {
   PlaneRule operator()(const Challenge&) const { return kBothPlanes; }
   PlaneRule operator()(const Welcome&) const { return kBothPlanes; }
   PlaneRule operator()(const Reject&) const { return kBothPlanes; }
-  PlaneRule operator()(const Heartbeat&) const { return kControlOnly; }
   PlaneRule operator()(const Leave&) const { return kControlOnly; }
   PlaneRule operator()(const Final&) const { return kControlOnly; }
   PlaneRule operator()(const Propose&) const { return kBulkOnly; }

@@ -29,7 +29,6 @@ inline constexpr std::size_t kFactsMax = 64;
 inline constexpr std::size_t kFactNameBytesMax = 64;
 inline constexpr std::size_t kFactValueBytesMax = 512;
 inline constexpr std::size_t kWelcomeRecordsMax = 64;
-inline constexpr std::size_t kHeartbeatRecordsMax = 32;
 inline constexpr std::size_t kNewsRecordsMax = 64;
 inline constexpr std::size_t kNewsAccusationsMax = 64;
 inline constexpr std::size_t kDigestBuckets = 64;
@@ -147,17 +146,6 @@ struct Reject {
   bool operator==(const Reject&) const = default;
 };
 
-// HEARTBEAT: control, to every member each probe interval (plain heartbeats; SWIM takes their place later).
-struct Heartbeat {
-  MemberRecord record;               // the sender's own
-  std::vector<MemberRecord> records; // <= 32 others, those that changed last first
-  std::uint64_t echo = 0;            // sender's clock in ns, returned in `echo_reply` for round-trip times
-  std::uint64_t echo_reply = 0;      // the receiver's last `echo`
-  std::uint64_t echo_hold = 0;       // ns for which the sender held it before returning it
-  Samples progress = 0;              // cluster progress known to the sender
-  bool operator==(const Heartbeat&) const = default;
-};
-
 // ---- membership (SWIM, Das et al. 2002, with Lifeguard, arXiv 1707.00788) --------------------------------------------
 
 // "I had no answer from `subject` at `incarnation`": a suspicion, signed by who has it. Void as soon as the subject shows a
@@ -256,7 +244,7 @@ struct Leave {
   bool operator==(const Leave&) const = default;
 };
 
-// FINAL: control, from the declarer (lowest live id) to every member, repeated with the heartbeat until all have it.
+// FINAL: control, from the declarer (lowest live id) to every member, repeated with each beat until all have it.
 struct Final {
   NodeId declarer;
   Hash256 run_digest;
@@ -387,9 +375,9 @@ struct StateHeader {
   bool operator==(const StateHeader&) const = default;
 };
 
-using Message = std::variant<Hello, Challenge, Welcome, Reject, Heartbeat, Leave, Final, Propose, Chunk, Credit,
-                             ResultMessage, Ack, Busy, Aborted, StateRequest, StateHeader, Ping, Pong, PingRequest, Nack,
-                             Gossip, Digest, Sync, View>;
+using Message = std::variant<Hello, Challenge, Welcome, Reject, Leave, Final, Propose, Chunk, Credit, ResultMessage,
+                             Ack, Busy, Aborted, StateRequest, StateHeader, Ping, Pong, PingRequest, Nack, Gossip, Digest,
+                             Sync, View>;
 
 // Lower-case words for people and JSON: "training", "alive".
 const char* name_of(RunState state);

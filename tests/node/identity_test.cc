@@ -174,7 +174,7 @@ TEST(Signature, HoldsForItsKeyAndHashOnly) {
 
 schema::MemberRecord signed_record() {
   const Identity identity = Identity::ephemeral(7);
-  auto record = std::get<schema::Leave>(schema::sample_messages()[5]).record;
+  auto record = std::get<schema::Leave>(schema::sample_messages()[4]).record;
   record.id = identity.id();
   sign_record(identity, record);
   return record;

@@ -102,15 +102,15 @@ void run_rounds(std::initializer_list<Node*> nodes, int rounds) {
       if (node->mesh) node->poll();
 }
 
-schema::Message heartbeat(std::uint64_t number) {
-  schema::Heartbeat message;
-  message.echo = number;
+schema::Message ping(std::uint64_t number) {
+  schema::Ping message;
+  message.sequence = number;
   return message;
 }
 
-std::optional<std::uint64_t> heartbeat_number(const schema::Message& message) {
-  const auto* heartbeat = std::get_if<schema::Heartbeat>(&message);
-  return heartbeat == nullptr ? std::nullopt : std::optional(heartbeat->echo);
+std::optional<std::uint64_t> ping_number(const schema::Message& message) {
+  const auto* ping = std::get_if<schema::Ping>(&message);
+  return ping == nullptr ? std::nullopt : std::optional(ping->sequence);
 }
 
 schema::Message chunk(std::uint32_t index) {

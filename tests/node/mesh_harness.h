@@ -76,8 +76,8 @@ bool run_until(std::initializer_list<Node*> nodes, const std::function<bool()>& 
 // Polls for so many rounds in which nothing arrives anywhere: for "and nothing more happens".
 void run_rounds(std::initializer_list<Node*> nodes, int rounds);
 
-schema::Message heartbeat(std::uint64_t number);
-std::optional<std::uint64_t> heartbeat_number(const schema::Message& message);
+schema::Message ping(std::uint64_t number);
+std::optional<std::uint64_t> ping_number(const schema::Message& message);
 schema::Message chunk(std::uint32_t index);
 Slice bytes_of(std::size_t count, char fill);
 

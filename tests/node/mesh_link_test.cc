@@ -26,19 +26,19 @@ TEST(MeshLink, BindsBothSidesToProvenIdsAndMessagesCarryTheirSender) {
   ASSERT_TRUE(b.all<PeerUp>()[0].hello.has_value());
   EXPECT_EQ(a.id(), b.all<PeerUp>()[0].hello->record.id);
 
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(7)));
-  ASSERT_TRUE(b.mesh->send(a.id(), heartbeat(8)));
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(7)));
+  ASSERT_TRUE(b.mesh->send(a.id(), ping(8)));
   ASSERT_TRUE(
       run_until({&a, &b}, [&] { return a.count<Received>() == 1 && b.count<Received>() == 1; }));
   EXPECT_EQ(a.id(), b.all<Received>()[0].from);
-  EXPECT_EQ(7U, heartbeat_number(b.all<Received>()[0].message));
+  EXPECT_EQ(7U, ping_number(b.all<Received>()[0].message));
   EXPECT_EQ(b.id(), a.all<Received>()[0].from);
-  EXPECT_EQ(8U, heartbeat_number(a.all<Received>()[0].message));
+  EXPECT_EQ(8U, ping_number(a.all<Received>()[0].message));
 }
 
 TEST(MeshLink, SendsNothingToWhomItHasNoLink) {
   Node a(1), b(2);
-  EXPECT_FALSE(a.mesh->send(b.id(), heartbeat(1)));
+  EXPECT_FALSE(a.mesh->send(b.id(), ping(1)));
 }
 
 TEST(MeshLink, TwoLinksOfOnePairAreOnePeerUntilTheLastIsGone) {
@@ -50,7 +50,7 @@ TEST(MeshLink, TwoLinksOfOnePairAreOnePeerUntilTheLastIsGone) {
   EXPECT_EQ(1U, b.ups(a.id(), true));
 
   a.mesh->undial(b.address());
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(1)));
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(1)));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.count<Received>() == 1; }));
   EXPECT_EQ(0U, a.downs(b.id()));
   EXPECT_EQ(0U, b.downs(a.id()));
@@ -65,7 +65,7 @@ TEST(MeshLink, DiallingTwiceMakesOneLink) {
   a.mesh->dial(b.address());
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
   a.mesh->dial(b.address());
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(1)));
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(1)));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.count<Received>() == 1; }));
   EXPECT_EQ(1U, a.ups(b.id()));
   EXPECT_EQ(1U, b.ups(a.id()));
@@ -79,13 +79,13 @@ TEST(MeshLink, GreetsAgainWhenAnotherProcessTakesTheSamePort) {
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
   b.stop();
   ASSERT_TRUE(run_until({&a}, [&] { return a.downs(b.id()) == 1; }));
-  EXPECT_FALSE(a.mesh->send(b.id(), heartbeat(1)));
+  EXPECT_FALSE(a.mesh->send(b.id(), ping(1)));
 
   b.restart(settings);
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(2)));
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(2)));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.count<Received>() == 1; }));
-  EXPECT_EQ(2U, heartbeat_number(b.all<Received>()[0].message));
+  EXPECT_EQ(2U, ping_number(b.all<Received>()[0].message));
 }
 
 TEST(MeshLink, DialsForEverAndFindsWhoComesLate) {
@@ -155,9 +155,9 @@ TEST(MeshLink, MessagesOfTheOtherPlaneAreDropped) {
   a.mesh->dial(b.address());
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
   ASSERT_TRUE(a.mesh->send(b.id(), chunk(0), bytes_of(100, 'x')));
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(1)));
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(1)));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.count<Received>() == 1; }));
-  EXPECT_EQ(1U, heartbeat_number(b.all<Received>()[0].message));
+  EXPECT_EQ(1U, ping_number(b.all<Received>()[0].message));
   EXPECT_EQ(1U, b.mesh->counters().dropped_malformed);
 }
 
@@ -230,7 +230,7 @@ TEST(MeshLink, AboveTheCapTheLeastRecentlyUsedIsClosedUntilItIsDialledAgain) {
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
   a.mesh->dial(c.address());
   ASSERT_TRUE(run_until({&a, &b, &c}, [&] { return linked(a, c); }));
-  ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(1)));  // b is used later than c now
+  ASSERT_TRUE(a.mesh->send(b.id(), ping(1)));  // b is used later than c now
   a.mesh->dial(d.address());
   ASSERT_TRUE(run_until({&a, &b, &c, &d}, [&] { return linked(a, d) && a.downs(c.id()) == 1; }));
   EXPECT_TRUE(linked(a, b));
@@ -245,11 +245,11 @@ TEST(MeshLink, ThreeNodesKeepTheirMessagesApart) {
   a.mesh->dial(b.address());
   a.mesh->dial(c.address());
   ASSERT_TRUE(run_until({&a, &b, &c}, [&] { return linked(a, b) && linked(a, c); }));
-  ASSERT_TRUE(b.mesh->send(a.id(), heartbeat(2)));
-  ASSERT_TRUE(c.mesh->send(a.id(), heartbeat(3)));
+  ASSERT_TRUE(b.mesh->send(a.id(), ping(2)));
+  ASSERT_TRUE(c.mesh->send(a.id(), ping(3)));
   ASSERT_TRUE(run_until({&a, &b, &c}, [&] { return a.count<Received>() == 2; }));
   for (const auto& received : a.all<Received>())
-    EXPECT_EQ(received.from == b.id() ? 2U : 3U, heartbeat_number(received.message));
+    EXPECT_EQ(received.from == b.id() ? 2U : 3U, ping_number(received.message));
 }
 
 TEST(MeshBind, PortZeroReportsTheRealPort) {

@@ -166,7 +166,7 @@ TEST(MeshNames, ASilentResolverStopsNeitherOtherLinksNorTheEnd) {
     const SystemClock clock;
     for (std::uint64_t i = 0; i < 20; ++i) {
       const TimePoint before = clock.now();
-      ASSERT_TRUE(a.mesh->send(b.id(), heartbeat(i)));
+      ASSERT_TRUE(a.mesh->send(b.id(), ping(i)));
       ASSERT_TRUE(run_until({&a, &b}, [&] { return b.count<Received>() == i + 1; }));
       EXPECT_LT(to_seconds(clock.now() - before), 1.0);
     }

@@ -137,7 +137,7 @@ TEST_F(Plain, ReceivedFramesAreOftenMisalignedAndDecodeAllTheSame) {
   ASSERT_TRUE(wait_for([&] { return client.ready(); }));
   std::size_t misaligned = 0;
   for (std::size_t i = 0; i < 64; ++i) {
-    const auto header = schema::encode(heartbeat(i));
+    const auto header = schema::encode(ping(i));
     client.send_frames({std::string(reinterpret_cast<const char*>(header.data()), header.size()),
                         std::string(i, 'x')});
   }
@@ -147,7 +147,7 @@ TEST_F(Plain, ReceivedFramesAreOftenMisalignedAndDecodeAllTheSame) {
     misaligned += reinterpret_cast<std::uintptr_t>(incoming->header.bytes().data()) % 8 != 0;
     const auto message = schema::decode(incoming->header.bytes());
     ASSERT_TRUE(message) << message.error().message;
-    EXPECT_EQ(i, heartbeat_number(*message));
+    EXPECT_EQ(i, ping_number(*message));
   }
   EXPECT_GT(misaligned, 0U) << "if frames are aligned now, the copy in the decoder could go";
 }

@@ -181,10 +181,10 @@ TEST(HostilePointer, FarPointersAndCapabilitiesAreRefused) {
 }
 
 TEST(HostilePointer, CyclesEnd) {
-  // The record of a HEARTBEAT and every pointer in it point to the segment's own start.
-  constexpr auto kHeartbeatSize = capnp::_::structSize<wire::Heartbeat>();
-  auto segment = segment_with(wire::Envelope::HEARTBEAT, kHeartbeatSize, {});
-  for (std::size_t i = 3 + kHeartbeatSize.data; i < segment.size(); ++i)
+  // The record of a HELLO and every pointer in it point to the segment's own start.
+  constexpr auto kHelloSize = capnp::_::structSize<wire::Hello>();
+  auto segment = segment_with(wire::Envelope::HELLO, kHelloSize, {});
+  for (std::size_t i = 3 + kHelloSize.data; i < segment.size(); ++i)
     segment[i] = struct_pointer(-static_cast<std::int32_t>(i) - 1, 40, 40);
   EXPECT_FALSE(decode(frame(segment)));
   // The root points to itself.

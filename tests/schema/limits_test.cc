@@ -50,7 +50,7 @@ Refused result(const char* says, Change change, ErrorCode code = ErrorCode::kCor
 template <typename Change>
 Refused record(const char* says, Change change, ErrorCode code = ErrorCode::kCorrupt) {
   return {says, code, [change](wire::Envelope::Builder e) {
-            auto r = e.initHeartbeat().initRecord();
+            auto r = e.initHello().initRecord();
             change(r);
           }};
 }
@@ -156,7 +156,6 @@ std::vector<Refused> refused_sizes() {
        [](auto e) { e.initWelcome().initFacts(1)[0].setValue(long_text(kFactValueBytesMax)); }},
       {"facts has 65", ErrorCode::kCorrupt, [](auto e) { e.initWelcome().initFacts(65); }},
       {"records has 65", ErrorCode::kCorrupt, [](auto e) { e.initWelcome().initRecords(65); }},
-      {"records has 33", ErrorCode::kCorrupt, [](auto e) { e.initHeartbeat().initRecords(33); }},
       {"received has 65", ErrorCode::kCorrupt, [](auto e) { e.initCredit().initReceived(65); }},
       {"buckets has 0 elements, not 64", ErrorCode::kCorrupt, [](auto e) { e.initDigest(); }},
       {"buckets has 63 elements, not 64", ErrorCode::kCorrupt,
@@ -293,9 +292,9 @@ TEST(Reject, DetailIsMadeLegalAndCut) {
 
 using EncodeDeathTest = Test;
 TEST(EncodeDeathTest, NamesTheFieldThatBreaksALimit) {
-  Heartbeat heartbeat;
-  heartbeat.record.name = long_text(kNameBytesMax);
-  EXPECT_DEATH(encode(heartbeat), "record.name has 129");
+  Hello hello;
+  hello.record.name = long_text(kNameBytesMax);
+  EXPECT_DEATH(encode(hello), "record.name has 129");
   EXPECT_DEATH(encode(Propose{}), "payload_bytes is 0");
   EXPECT_DEATH(encode(Digest{}), "buckets has 0");
   EXPECT_DEATH(encode(View{}), "kind has the unknown value 0");

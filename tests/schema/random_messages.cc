@@ -154,14 +154,6 @@ void draw(Draw& d, Reject& m) {
   d.fill(m.id.bytes);
   m.seen_incarnation = d.number();
 }
-void draw(Draw& d, Heartbeat& m) {
-  m.record = record(d);
-  m.records = records(d, kHeartbeatRecordsMax);
-  m.echo = d.number();
-  m.echo_reply = d.number();
-  m.progress = d.number();
-  m.echo_hold = d.number();
-}
 void draw(Draw& d, Leave& m) {
   m.record = record(d);
   m.record.state = MemberState::kLeft;

@@ -82,12 +82,12 @@ RC_GTEST_PROP(RandomMessages, NeverCrashTheDecoderWhenBytesAreChanged, ()) {
 }
 
 TEST(NotANumber, IsCarriedWhereItMeansUnknown) {
-  Heartbeat heartbeat;
-  heartbeat.record.loss = heartbeat.record.accuracy = std::nan("");
-  const auto decoded = decode(encode(heartbeat));
+  Hello hello;
+  hello.record.loss = hello.record.accuracy = std::nan("");
+  const auto decoded = decode(encode(hello));
   ASSERT_TRUE(decoded);
-  EXPECT_TRUE(std::isnan(std::get<Heartbeat>(*decoded).record.loss));
-  EXPECT_TRUE(std::isnan(std::get<Heartbeat>(*decoded).record.accuracy));
+  EXPECT_TRUE(std::isnan(std::get<Hello>(*decoded).record.loss));
+  EXPECT_TRUE(std::isnan(std::get<Hello>(*decoded).record.accuracy));
 }
 
 }  // namespace
