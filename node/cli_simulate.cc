@@ -74,7 +74,7 @@ Json report_json(const sim::SimulationReport& r, const sim::SimulationSettings& 
           {"refused_share", r.refused_share},
           {"variance_start", r.variance_start},
           {"variance_end", r.variance_end},
-          {"variance_factor_per_step", r.variance_factor_per_step},
+          {"variance_decay_per_step", r.variance_decay_per_step},
           {"membership", r.swim ? "swim" : "oracle"},
           {"joins", r.joins},
           {"leaves", r.leaves},

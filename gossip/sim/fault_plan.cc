@@ -83,6 +83,15 @@ void stretch(FaultPlan& plan, const SimulationSettings& settings, Random random)
     if (random.chance(0.5))
       cut.to = cut.from + from_seconds(to_seconds(removal) * random.uniform(0.2, 1.5));
   }
+  for (NodeIndex node = 0; settings.fail > 0.0 && all_know_all && node < settings.nodes; ++node) {
+    if (!random.chance(settings.fail)) continue;
+    PlannedCrash crash;
+    crash.disk = PlannedCrash::Disk::kForGood;
+    crash.node = node;
+    crash.at = within(random, settings, 0.4, 0.4 + 1e-6);
+    crash.silent = random.chance(0.3);
+    plan.crashes.push_back(crash);
+  }
   if (settings.churn <= 0.0 || !all_know_all || settings.nodes < 4) return;
   std::vector<NodeIndex> nodes(settings.nodes);
   std::iota(nodes.begin(), nodes.end(), NodeIndex{0});

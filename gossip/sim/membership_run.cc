@@ -33,8 +33,8 @@ MembershipOracle::Settings membership_oracle_settings(const SimulationSettings& 
   oracle.dense = table_size(s) + 1 >= s.nodes;
   oracle.bounds = membership_bounds(s);
   // Where a third of the nodes stand still at any time, nobody can promise a bound.
-  const bool ordinary =
-      s.loss <= 0.1 && s.reorder <= 0.3 && s.slow <= 0.15 && s.pauses <= 0.5 && s.churn <= 2.0;
+  const bool ordinary = s.loss <= 0.1 && s.reorder <= 0.3 && s.slow <= 0.15 && s.pauses <= 0.5 &&
+                        s.churn <= 2.0 && s.fail <= 0.2;
   oracle.judge_completeness = ordinary;
   oracle.judge_accuracy = ordinary && s.loss <= 0.05;
   oracle.judge_dissemination = ordinary && s.loss <= 0.01 && s.reorder <= 0.1 && s.pauses <= 0.0 &&
@@ -68,6 +68,10 @@ void report_membership(const SwimSwarm& swarm, const MembershipOracle& oracle,
   report.suspicions = counters.suspicions;
   report.refutations = counters.refutations;
   report.table = table_size(settings);
+  report.partial_views = swarm.has_views();
+  if (!report.partial_views) return;
+  report.view_violation = swarm.views_at_rest();
+  report.view_chi_square = in_degree_chi_square(swarm.view_graph(false, true));
 }
 
 void TrafficMeter::at_half(TimePoint, const SwimSwarm& swarm, double node_hours) {

@@ -1,5 +1,6 @@
 #include "gossip/sim/simulate.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -48,6 +49,18 @@ Status check(const SimulationSettings& settings) {
   return {};
 }
 
+// Variance falls geometrically until what training and restarts add holds it up.
+double decay_per_step(const SimulationReport& report) {
+  const std::vector<double>& v = report.variance;
+  if (v.size() < 4 || report.variance_start <= 0.0) return 0.0;
+  const double rest =
+      quantile({v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end()}, 0.5);
+  const double level = std::max(4.0 * rest, 1e-15 * report.variance_start);
+  const auto there = std::find_if(v.begin() + 1, v.end(), [&](double x) { return x <= level; });
+  if (there == v.end() || *there <= 0.0) return 0.0;
+  return std::pow(*there / report.variance_start, 1.0 / static_cast<double>(there - v.begin()));
+}
+
 double factor_per_step(const SimulationReport& report) {
   if (report.variance_start <= 0.0 || report.variance_end <= 0.0 || report.variance.size() < 2)
     return 0.0;
@@ -81,6 +94,9 @@ std::string membership_lines(const SimulationSettings& settings, const Simulatio
       format("membership SWIM, a probe each %.2f s, ", to_seconds(swim.probe_interval));
   text += r.table + 1 < settings.nodes ? format("each node knows %" PRIu32 " others", r.table)
                                        : std::string("everybody knows everybody");
+  if (r.partial_views)
+    text += format(", links with six (in-degrees: chi-square %.2f a degree of freedom)",
+                   r.view_chi_square);
   text += format("; %" PRIu64 " suspicions, %" PRIu64 " refuted\n", r.suspicions, r.refutations);
   if (r.deaths > 0) {
     text +=
@@ -125,8 +141,8 @@ std::string exchange_lines(const SimulationReport& r) {
                  " deltas left on one side by crashes, adoptions and forfeits (%" PRIu64
                  " forfeited)\n",
                  r.one_sided, r.forfeited);
-  text += format("consensus  variance %.3e -> %.3e, times %.4f per round (step)\n",
-                 r.variance_start, r.variance_end, r.variance_factor_per_step);
+  text += format("consensus  variance %.3e -> %.3e, times %.4f per round (step) while it falls\n",
+                 r.variance_start, r.variance_end, r.variance_decay_per_step);
   return text;
 }
 
@@ -167,6 +183,7 @@ Result<SimulationReport> try_simulation(const SimulationSettings& given,
   KITH_ASSIGN(const gossip::TopologyInfo* topology, gossip::find_topology(composition.topology));
   SimulationReport report = run(settings, composition, *topology, replay_command(given), progress);
   report.variance_factor_per_step = factor_per_step(report);
+  report.variance_decay_per_step = decay_per_step(report);
   report.last_line =
       format("seed=%" PRIu64 " events=%" PRIu64 " hash=%016" PRIx64 " violations=%" PRIu64,
              report.seed, report.events, report.hash, report.violations);

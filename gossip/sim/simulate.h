@@ -68,8 +68,10 @@ struct SimulationSettings {
   double probe_seconds = 0.0;   // 0: 0.2 (preset local), or ten one-way delays if that is more
   std::uint32_t liars = 0;      // nodes that accuse everybody each probe interval (the first ones)
   std::uint32_t table_max = 0;  // members that a machine knows; 0: all up to 2,000 nodes, else 96
-  std::uint64_t permute = 0;    // other than 0: nodes swap places, fates and start values; no
-                                // aggregate may notice
+  std::uint32_t partial_view_above = 512;  // more nodes than this keep partial views, as daemons do
+  double fail = 0.0;          // share of nodes that die at once, for good, at two fifths of the run
+  std::uint64_t permute = 0;  // other than 0: nodes swap places, fates and start values; no
+                              // aggregate may notice
 
   // Method: as in the configuration.
   std::string method = "ad-psgd";
@@ -138,6 +140,7 @@ struct SimulationReport {
   double refused_share = 0.0;            // of proposals
   double variance_start = 0.0, variance_end = 0.0;  // over live nodes, mean over values, of R
   double variance_factor_per_step = 0.0;            // geometric mean over the run
+  double variance_decay_per_step = 0.0;  // ... while it falls: until it is near where it stays
   double bytes_per_node_second = 0.0,
          messages_per_node_second = 0.0;  // payload; headers are about 100 bytes each
   // Membership by Swim machines; zero with the oracle.
@@ -157,7 +160,10 @@ struct SimulationReport {
   double dissemination_p99_ticks = 0.0, dissemination_bound_ticks = 0.0;
   std::uint64_t dissemination_samples = 0;
   std::uint64_t suspicions = 0, refutations = 0;
-  std::uint32_t table = 0;       // members that a machine knows at most
+  std::uint32_t table = 0;  // members that a machine knows at most
+  bool partial_views = false;
+  std::string view_violation;    // at the end: active views not symmetric, or not connected
+  double view_chi_square = 0.0;  // of in-degrees of passive views over its degrees of freedom
   std::vector<double> variance;  // one entry per nominal step of the run
   std::string text;              // for people; ends with last_line
   std::string last_line;         // "seed=7 events=123 hash=0123456789abcdef violations=0"

@@ -67,6 +67,7 @@ void draw_membership(SimulationSettings& s, const SimulationSettings& given, Ran
   }
   if (!uses_swim(s)) return;
   s.liars = s.nodes >= 8 && random.chance(0.25) ? 1 : 0;
+  if (random.chance(0.25)) s.partial_view_above = 4;
   if (!random.chance(0.5)) return;
   s.loss = std::min(s.loss, 0.05);
   s.slow = std::min(s.slow, 0.1);

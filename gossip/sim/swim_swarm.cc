@@ -18,8 +18,6 @@ using schema::MemberState;
 
 constexpr std::uint32_t kFullTableNodes = 2000;
 constexpr std::uint32_t kPartialTable = 96;
-// Above it nodes have partial views and dial few; gossip alone carries the news.
-constexpr std::uint32_t kDialAllNodes = 256;
 // A link that says nothing is given up after so long (the transport's heartbeats).
 constexpr Duration kHeartbeatTimeout = std::chrono::seconds(10);
 constexpr Duration kFiguresEvery = std::chrono::seconds(1);
@@ -106,7 +104,8 @@ SwimSwarm::SwimSwarm(const SimulationSettings& settings, Network& network, Membe
     : settings_(settings),
       swim_(swim_settings(settings)),
       partial_(table_size(settings) + 1 < settings.nodes),
-      links_(settings.nodes <= kDialAllNodes && !partial_),
+      links_(settings.nodes <= settings.partial_view_above && !partial_),
+      views_(!links_ && !partial_),
       lying_(settings.liars > 0),
       never_again_(settings.membership_fault == MembershipFault::kNoReturn),
       network_(network),
@@ -176,6 +175,7 @@ void SwimSwarm::make_machine(NodeIndex node) {
   const std::string label = "swim" + std::to_string(node) + "." + std::to_string(n.boot);
   n.swim = std::make_unique<gossip::Swim>(swim, first_record(node), authority_, random_.fork(label),
                                           host_.now());
+  if (views_) make_view(node);
   if (links_) n.linked.assign(settings_.nodes, false);
   oracle_.came_up(host_.now(), node, n.boot);
   const Duration phase(
@@ -208,9 +208,19 @@ void SwimSwarm::start(const std::vector<NodeIndex>& nodes) {
     } else {
       for (const NodeIndex other : by_id) know(node, other);
     }
+    if (views_) join_views(node, nodes);
     join_soon(node, network_.delay_max() + kFiguresEvery * static_cast<int>(1 + node % 5));
     drain(node);
   }
+}
+
+// As if they had come one after the other: through somebody who was there before.
+void SwimSwarm::join_views(NodeIndex node, const std::vector<NodeIndex>& nodes) {
+  const auto before =
+      static_cast<std::uint64_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+  if (before == 0) return;
+  const NodeIndex contact = nodes[random_.below(before)];
+  nodes_[node].view->join(host_.now(), nodes_[contact].swim->own());
 }
 
 void SwimSwarm::boot(NodeIndex node) {
@@ -238,10 +248,12 @@ void SwimSwarm::crash(NodeIndex node, bool silent) {
   ended_.accusations_dropped += c.accusations_dropped;
   ended_.bad_signatures += c.bad_signatures;
   n.swim.reset();
+  n.view.reset();
   n.tick_at = TimePoint::max();
   n.undialled.clear();
   n.dialling = n.joining = false;
   n.dial_failures = 0;
+  if (views_) lose_view_links(node, silent ? kHeartbeatTimeout : network_.delay_max());
   if (links_) lose_links(node, silent ? kHeartbeatTimeout : network_.delay_max());
 }
 
@@ -336,7 +348,7 @@ std::string SwimSwarm::disagreement() {
     suspect_view_ = node;
     return found;
   }
-  return {};
+  return views_ ? views_at_rest() : std::string{};
 }
 
 bool SwimSwarm::views_agree() { return disagreement().empty(); }

@@ -9,7 +9,8 @@
 // Tables: each machine knows everybody up to `table_max` = 0; else only `table_max` others, as a
 // node with partial views does: contacts in a fixed random graph in which knowing is mutual, plus
 // the watched nodes, which everybody knows and which alone come and go. Formulas that count members
-// are scaled so that they come out as in a swarm of that size.
+// are scaled so that they come out as in a swarm of that size. With full tables and more than
+// `partial_view_above` nodes each node keeps a PartialView beside its machine, as the daemon does.
 //
 // Thread: the simulation's. Costs: about 30 messages per node and simulated second at the preset
 // `local`; memory about 140 bytes per entry of a table.
@@ -21,6 +22,8 @@
 #include <vector>
 
 #include "gossip/exchange.h"
+#include "gossip/partial_view.h"
+#include "gossip/sim/aggregates.h"
 #include "gossip/sim/event_queue.h"
 #include "gossip/sim/membership_oracle.h"
 #include "gossip/sim/network.h"
@@ -89,6 +92,11 @@ class SwimSwarm {
   [[nodiscard]] bool views_agree();
   // The first difference, in words; empty: none.
   [[nodiscard]] std::string disagreement();
+  // Views of those who are up, renumbered among them; empty without partial views.
+  [[nodiscard]] ViewGraph view_graph(bool active, bool passive) const;
+  [[nodiscard]] bool has_views() const { return views_; }
+  // Property 8, when all is quiet: active views symmetric and connected. What differs, in words.
+  [[nodiscard]] std::string views_at_rest() const;
   // Looks through one node's whole table: a change without an event is found too.
   void inspect(NodeIndex node);
 
@@ -105,7 +113,8 @@ class SwimSwarm {
 
  private:
   struct Node {
-    std::unique_ptr<gossip::Swim> swim;  // null: down
+    std::unique_ptr<gossip::Swim> swim;         // null: down
+    std::unique_ptr<gossip::PartialView> view;  // null: down, or links with all
     std::uint32_t boot = 0;
     TimePoint tick_at = TimePoint::max();
     std::vector<NodeIndex> undialled;  // known, without a link
@@ -125,6 +134,7 @@ class SwimSwarm {
 
   void draw_contacts();
   void make_machine(NodeIndex node);
+  void join_views(NodeIndex node, const std::vector<NodeIndex>& nodes);
   void know(NodeIndex node, NodeIndex other);  // from the start on
   [[nodiscard]] schema::MemberRecord first_record(NodeIndex node) const;
   [[nodiscard]] bool up(NodeIndex node) const { return nodes_[node].swim != nullptr; }
@@ -143,6 +153,11 @@ class SwimSwarm {
   void want_link(NodeIndex node, NodeIndex other);
   void lose_links(NodeIndex node, Duration noticed_after);
 
+  void make_view(NodeIndex node);
+  void turn_view(NodeIndex node, const std::vector<gossip::SwimEvent>& events);
+  void lose_view_links(NodeIndex node, Duration noticed_after);
+  [[nodiscard]] TimePoint next_deadline(NodeIndex node) const;
+
   void drain(NodeIndex node);
   void note(NodeIndex node, const gossip::SwimEvent& event);
   void believe(NodeIndex node, NodeIndex subject);
@@ -156,6 +171,7 @@ class SwimSwarm {
   gossip::SwimSettings swim_;
   bool partial_;
   bool links_;
+  bool views_;
   bool lying_;
   bool never_again_;  // planted
   Network& network_;

@@ -70,16 +70,21 @@ void SwimSwarm::on_deliver(std::uint32_t slot) {
   if (to.swim == nullptr || to.boot != flight.to_boot ||
       nodes_[flight.from].boot != flight.from_boot)
     return;
-  to.swim->on_message(host_.now(), node_id(flight.from), flight.message);
+  if (const auto* view = std::get_if<schema::View>(&flight.message)) {
+    if (to.view != nullptr) to.view->on_view(host_.now(), node_id(flight.from), *view);
+  } else {
+    to.swim->on_message(host_.now(), node_id(flight.from), flight.message);
+  }
   drain(flight.to);
 }
 
 void SwimSwarm::on_tick(NodeIndex node) {
   gossip::Swim& swim = *nodes_[node].swim;
   nodes_[node].tick_at = TimePoint::max();
-  if (swim.next_deadline() <= host_.now()) {
+  if (next_deadline(node) <= host_.now()) {
     swim.tick(host_.now());
-    if (swim.next_deadline() <= host_.now()) {
+    if (nodes_[node].view != nullptr) nodes_[node].view->tick(host_.now());
+    if (next_deadline(node) <= host_.now()) {
       oracle_.report("no handler blocks", "the membership of node " + std::to_string(node) +
                                               " still has a deadline in the past after tick");
     }
@@ -105,7 +110,8 @@ void SwimSwarm::on_join(NodeIndex node) {
   const auto contact =
       static_cast<NodeIndex>(random_.below(alone ? count : std::min(count, kSeeds)));
   const gossip::SwimMember* member = nodes_[node].swim->find(node_id(contact));
-  const bool known = member != nullptr && member->state() == MemberState::kAlive;
+  const bool known = member != nullptr && member->state() == MemberState::kAlive &&
+                     !(views_ && nodes_[node].view->isolated());
   if (contact != node && !known && reachable(node, contact)) welcome(node, contact);
   join_soon(node, alone ? kRetryJoin / 4 : kAskSeeds);
 }
@@ -113,6 +119,7 @@ void SwimSwarm::on_join(NodeIndex node) {
 // HELLO and WELCOME: both records, and up to 64 of those whom the contact knows.
 void SwimSwarm::welcome(NodeIndex joiner, NodeIndex contact) {
   connect(joiner, contact);
+  if (views_) nodes_[joiner].view->join(host_.now(), nodes_[contact].swim->own());
   const auto& members = nodes_[contact].swim->members();
   std::vector<NodeId> known;
   for (const auto& [id, member] : members) {
@@ -173,6 +180,10 @@ void SwimSwarm::on_dial(NodeIndex node) {
 
 void SwimSwarm::on_link_lost(NodeIndex node, NodeIndex other) {
   Node& n = nodes_[node];
+  if (views_) {
+    if (!reachable(node, other)) n.view->on_link_lost(host_.now(), node_id(other));
+    return drain(node);
+  }
   if (!n.linked[other]) return;
   if (reachable(node, other)) return connect(node, other);  // the transport has dialled again
   n.linked[other] = false;
@@ -190,6 +201,7 @@ void SwimSwarm::on_figures(NodeIndex node) {
   own.samples += 640;
   own.steps_per_second = 20.0;
   n.swim->set_own(host_.now(), own, own.samples);
+  if (n.view != nullptr) n.view->set_own(n.swim->own());
   drain(node);
   push(host_.now() + kFiguresEvery, EventKind::kSwimFigures, node);
 }
@@ -238,7 +250,9 @@ void SwimSwarm::drain(NodeIndex node) {
     }
     post(node, to, std::move(out.message));
   }
-  for (const gossip::SwimEvent& event : swim.take_events()) note(node, event);
+  const std::vector<gossip::SwimEvent> events = swim.take_events();
+  for (const gossip::SwimEvent& event : events) note(node, event);
+  if (nodes_[node].view != nullptr) turn_view(node, events);
   swim.take_told();
   arm(node);
 }
@@ -292,9 +306,15 @@ void SwimSwarm::fly(NodeIndex from, NodeIndex to, Duration delay, schema::Messag
   push(host_.now() + delay, EventKind::kSwimDeliver, to, slot);
 }
 
+TimePoint SwimSwarm::next_deadline(NodeIndex node) const {
+  const Node& n = nodes_[node];
+  const TimePoint swim = n.swim->next_deadline();
+  return n.view == nullptr ? swim : std::min(swim, n.view->next_deadline());
+}
+
 void SwimSwarm::arm(NodeIndex node) {
   Node& n = nodes_[node];
-  const TimePoint deadline = std::max(n.swim->next_deadline(), host_.now());
+  const TimePoint deadline = std::max(next_deadline(node), host_.now());
   if (deadline >= n.tick_at || deadline == TimePoint::max()) return;
   n.tick_at = deadline;
   push(deadline, EventKind::kSwimTick, node);
