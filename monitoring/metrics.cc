@@ -37,7 +37,7 @@ const char* compiler() {
 }  // namespace
 
 struct Metrics::Impl {
-  explicit Impl(const Clock& c) : clock(c) {}
+  Impl(const Clock& c, std::unique_ptr<GpuStats> g) : clock(c), gpus(std::move(g)) {}
 
   void identity(Exposition& out, const NodeSnapshot& s) const;
   void training(Exposition& out, const NodeSnapshot& s) const;
@@ -47,8 +47,10 @@ struct Metrics::Impl {
   void members(Exposition& out, const NodeSnapshot& s);
   void safety(Exposition& out, const NodeSnapshot& s) const;
   void process(Exposition& out) const;
+  void cards(Exposition& out) const;
 
   const Clock& clock;
+  const std::unique_ptr<GpuStats> gpus;         // null: no NVML here
   Histogram step_seconds{kSecondsBuckets};      // locks itself
   Histogram exchange_seconds{kSecondsBuckets};  // likewise
   Histogram staleness_steps{kStepsBuckets};     // likewise
@@ -63,6 +65,10 @@ void Metrics::Impl::identity(Exposition& out, const NodeSnapshot& s) const {
             {{"version", s.version}, {"compiler", compiler()}});
   out.gauge("kith_node_info", "Who this node is and what it trains; always 1.", 1,
             {{"node", s.name}, {"id", s.id}, {"run", s.run}, {"model_hash", s.model_hash}});
+  for (const char* state : kRunStateNames) {
+    out.gauge("kith_node_state", "1 for what this node is doing, 0 for what it is not.",
+              s.run_state == state ? 1 : 0, {{"state", state}});
+  }
   out.gauge("kith_config_last_reload_successful",
             "1 if the configuration in use was read without an error.", 1);
 }
@@ -81,6 +87,8 @@ void Metrics::Impl::training(Exposition& out, const NodeSnapshot& s) const {
   }
   out.counter("kith_train_idle_seconds_total",
               "Time that the trainer idled because min_step_ms asks for it.", s.idle_seconds);
+  out.gauge("kith_train_healthy",
+            "1 while loss and parameters are finite, 0 while training is held.", s.healthy ? 1 : 0);
   out.counter("kith_train_nonfinite_total",
               "Times that the loss or the parameters were not finite.", s.nonfinite);
   out.counter("kith_train_clamped_values_total",
@@ -108,9 +116,19 @@ void Metrics::Impl::training(Exposition& out, const NodeSnapshot& s) const {
             static_cast<double>(s.progress_samples));
   out.gauge("kith_run_progress_epochs", "The same in passes over the cluster's data.",
             s.progress_epochs);
+  out.gauge("kith_run_length_samples", "Samples after which the run is complete.",
+            s.length_samples);
+  if (s.step_log) {
+    out.counter("kith_step_log_lines_total", "Lines written to the per-step log.",
+                s.step_log->written);
+    out.counter("kith_step_log_lost_lines_total",
+                "Steps without a line: the file could not be written, or not fast enough.",
+                s.step_log->lost);
+  }
 }
 
 void Metrics::Impl::evaluation(Exposition& out, const NodeSnapshot& s) const {
+  out.counter("kith_evaluations_total", "Evaluations on the test set.", s.evaluations);
   const std::initializer_list<std::pair<const char*, const Evaluation*>> both = {
       {"local", &s.local}, {"averaged", &s.averaged}};
   for (const auto& [params, result] : both) {
@@ -175,6 +193,15 @@ void Metrics::Impl::traffic(Exposition& out, const NodeSnapshot& s) const {
               {{"direction", "sent"}});
   out.counter("kith_exchange_payload_bytes_total", kPayload, s.payload_bytes_received,
               {{"direction", "received"}});
+  out.counter("kith_network_queue_full_total",
+              "Messages not sent because the queue to a peer had no room.", s.queue_full);
+  constexpr const char* kRefused = "Connections ended by this node, by why.";
+  const auto refused = [&](const char* reason, std::uint64_t count) {
+    out.counter("kith_network_refused_total", kRefused, count, {{"reason", reason}});
+  };
+  refused("handshake", s.handshakes_refused);
+  refused("key", s.connections_refused);
+  refused("flood", s.connections_cut);
 }
 
 void Metrics::Impl::members(Exposition& out, const NodeSnapshot& s) {
@@ -215,6 +242,8 @@ void Metrics::Impl::members(Exposition& out, const NodeSnapshot& s) {
 void Metrics::Impl::safety(Exposition& out, const NodeSnapshot& s) const {
   out.gauge("kith_checkpoint_last_success_timestamp_seconds",
             "When the latest checkpoint was complete on disk.", s.checkpoint_timestamp_seconds);
+  out.gauge("kith_checkpoint_interval_seconds", "Time between checkpoints, as configured.",
+            s.checkpoint_interval_seconds);
   out.counter("kith_checkpoints_total", "Checkpoints written.", s.checkpoints);
   out.counter("kith_checkpoint_errors_total", "Checkpoints that could not be written.",
               s.checkpoint_errors);
@@ -232,7 +261,28 @@ void Metrics::Impl::process(Exposition& out) const {
             p.start_time_seconds);
 }
 
-Metrics::Metrics(const Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
+void Metrics::Impl::cards(Exposition& out) const {
+  if (gpus == nullptr) return;
+  for (const GpuSample& g : gpus->read()) {
+    const Labels labels = {{"gpu", g.index}, {"uuid", g.uuid}};
+    out.gauge("kith_gpu_info", "Graphics cards that this node sees; always 1.", 1,
+              {{"gpu", g.index}, {"uuid", g.uuid}, {"name", g.name}});
+    out.gauge("kith_gpu_utilization_ratio", "Share of the last moments in which a kernel ran.",
+              g.utilization_ratio, labels);
+    out.gauge("kith_gpu_memory_used_bytes", "Memory in use, by all processes.", g.memory_used_bytes,
+              labels);
+    out.gauge("kith_gpu_memory_size_bytes", "Memory that the card has.", g.memory_size_bytes,
+              labels);
+    out.counter("kith_gpu_energy_joules_total", "Energy used since the driver was loaded.",
+                g.energy_joules, labels);
+    out.gauge("kith_gpu_power_watts", "Power drawn at present.", g.power_watts, labels);
+    out.gauge("kith_gpu_temperature_celsius", "Temperature of the chip.", g.temperature_celsius,
+              labels);
+  }
+}
+
+Metrics::Metrics(const Clock& clock, std::unique_ptr<GpuStats> gpus)
+    : impl_(std::make_unique<Impl>(clock, std::move(gpus))) {}
 Metrics::~Metrics() = default;
 
 void Metrics::observe_step(double seconds) { impl_->step_seconds.Observe(seconds); }
@@ -253,6 +303,7 @@ std::string Metrics::render(const NodeSnapshot& snapshot) {
   impl_->members(out, snapshot);
   impl_->safety(out, snapshot);
   impl_->process(out);
+  impl_->cards(out);
   return out.text();
 }
 

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "monitoring/gpu_stats.h"
 #include "monitoring/snapshot.h"
 
 namespace kith::monitoring {
@@ -31,7 +32,8 @@ inline constexpr std::size_t kMemberSeriesMax = 256;
 
 class Metrics {
  public:
-  explicit Metrics(const Clock& clock);  // outlives the object
+  // The clock outlives the object. Without `gpus` there are no kith_gpu_*.
+  explicit Metrics(const Clock& clock, std::unique_ptr<GpuStats> gpus = nullptr);
   ~Metrics();
 
   // One optimiser step, without the time that min_step_ms adds.

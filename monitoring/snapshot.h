@@ -19,6 +19,10 @@ namespace kith::monitoring {
 inline constexpr std::array<const char*, 6> kPhaseNames = {"data",      "forward", "backward",
                                                            "optimizer", "merge",   "wait"};
 
+// What a node is doing; values of the label `state` of kith_node_state.
+inline constexpr std::array<const char*, 6> kRunStateNames = {"waiting",   "joining",  "training",
+                                                              "finishing", "complete", "leaving"};
+
 // A result on the test set, with this node's own parameters ("local") or the cluster's final model
 // ("averaged").
 struct Evaluation {
@@ -41,15 +45,23 @@ struct MemberSnapshot {
   std::optional<double> last_exchange_timestamp_seconds;  // seconds since 1970
 };
 
+// What became of the lines of the per-step log.
+struct StepLogCounts {
+  std::uint64_t written = 0, lost = 0;
+};
+
 struct NodeSnapshot {
   // identity
   std::string name, id, run, model_hash, version;
+  std::string run_state;  // one of kRunStateNames
 
   // training; counters since the process started
   std::uint64_t steps = 0, samples = 0;
   std::optional<double> loss, learning_rate, grad_norm;
   std::array<double, kPhaseNames.size()> phase_seconds{};
   double idle_seconds = 0.0;  // only what min_step_ms adds
+  bool healthy = true;        // loss and parameters are finite
+  std::uint64_t evaluations = 0;
   Evaluation local, averaged;
   std::uint64_t nonfinite = 0, clamped_values = 0, merged_values = 0, published_values = 0;
   std::uint64_t skipped_fragments = 0;
@@ -57,6 +69,9 @@ struct NodeSnapshot {
   // the cluster's progress as this node knows it
   std::uint64_t progress_samples = 0;
   std::optional<double> progress_epochs;
+  std::optional<double>
+      length_samples;  // of the whole run; empty: it has no end, or is counted in steps
+  std::optional<StepLogCounts> step_log;  // empty: there is none
 
   // exchanges
   std::uint64_t exchanges_initiator = 0, exchanges_responder = 0;  // ended in averaging
@@ -66,6 +81,8 @@ struct NodeSnapshot {
   std::uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
   std::uint64_t control_bytes_sent = 0, control_bytes_received = 0;
   std::uint64_t bulk_bytes_sent = 0, bulk_bytes_received = 0;
+  std::uint64_t queue_full = 0;  // messages not sent, since a peer's queue had no room
+  std::uint64_t handshakes_refused = 0, connections_refused = 0, connections_cut = 0;
   std::optional<double> consensus_distance;           // norm of the difference of two replicas
   std::optional<double> consensus_distance_relative;  // the same over the norm of the mean
   std::uint64_t ledger_entries = 0, ledger_bytes = 0;
@@ -75,13 +92,14 @@ struct NodeSnapshot {
   std::uint64_t probes = 0, probes_failed = 0, suspicions = 0, convictions = 0, refutations = 0;
   unsigned local_health = 0;  // 0 = well; above, this node is slow to answer and blames others less
   bool isolated = false;      // no member answers
-  std::uint64_t adoptions = 0;       // states taken from other members
-  std::uint64_t model_depth = 0;     // optimiser steps that the model contains in sequence
-  std::uint64_t shard_samples = 0;   // of the training file, trained on by this node
+  std::uint64_t adoptions = 0;      // states taken from other members
+  std::uint64_t model_depth = 0;    // optimiser steps that the model contains in sequence
+  std::uint64_t shard_samples = 0;  // of the training file, trained on by this node
 
   // safety
   std::optional<double> checkpoint_timestamp_seconds;  // last success, seconds since 1970
   std::uint64_t checkpoints = 0, checkpoint_errors = 0;
+  std::optional<double> checkpoint_interval_seconds;  // empty: only when leaving
 };
 
 }  // namespace kith::monitoring

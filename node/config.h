@@ -82,7 +82,7 @@ struct Config {
     std::uint32_t keep = 3;
   } checkpoint;
   struct Log {
-    std::string format = "text", level = "info";
+    std::string format = "text", level = "info", steps;
   } log;
 
   // Not in the file: flags only.

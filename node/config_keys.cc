@@ -260,6 +260,9 @@ const KeyInfo kKeys[] = {
      .slot = KITH_SLOT(log.level),
      .help = "least important line that is shown",
      .choices = "trace|debug|info|warn|error"},
+    {.name = "log.steps",
+     .slot = KITH_SLOT(log.steps),
+     .help = "file for one line of JSON per step, in data_dir unless it begins with /; empty: none"},
 };
 #undef KITH_SLOT
 

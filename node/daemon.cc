@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -40,6 +41,7 @@
 #include "node/mesh_handshake.h"
 #include "node/node_view.h"
 #include "node/replica_store.h"
+#include "node/step_log.h"
 
 namespace kith::node {
 
@@ -174,10 +176,10 @@ std::string own_interface_address() {
 // The bulk plane takes the next port unless listen_bulk is set.
 Result<std::string> bulk_listen(const Config& config, const std::string& control_bound) {
   if (!config.node.listen_bulk.empty()) return config.node.listen_bulk;
-  KITH_ASSIGN(MeshAddress address, parse_mesh_address(config.node.listen));
-  KITH_ASSIGN(const MeshAddress bound, parse_mesh_address(control_bound));
+  KITH_ASSIGN(HostPort address, parse_mesh_address(config.node.listen));
+  KITH_ASSIGN(const HostPort bound, parse_mesh_address(control_bound));
   address.port = address.port == 0 ? 0 : static_cast<std::uint16_t>(bound.port + 1);
-  return to_string(address);
+  return address.text();
 }
 
 // ---- small parts --------------------------------------------------------------------------------------------------
@@ -192,6 +194,7 @@ class StepListener final : public compute::TrainerListener {
     for (const double seconds : stats.phase_seconds) busy += seconds;
     if (busy > busy_before_) metrics->observe_step(busy - busy_before_);  // a busy reader delays the copy by a step
     busy_before_ = busy;
+    if (step_log != nullptr) log_step(step, stats);
     const double length = length_samples.load(std::memory_order_relaxed);
     const bool by_samples = length > 0 && static_cast<double>(others_samples.load() + stats.samples) >= length;
     const bool by_steps = length_steps > 0 && others_steps.load() + step >= length_steps;
@@ -201,18 +204,44 @@ class StepListener final : public compute::TrainerListener {
   }
   void on_evaluated(const compute::EvalResult& result) override { loop->on_evaluated(result); }
   void on_nonfinite(const std::string& what) override { loop->on_nonfinite(what); }
+  // Loop thread: for the step log.
+  void on_exchange(const gossip::ExchangeEvent& event) {
+    using Kind = gossip::ExchangeEvent::Kind;
+    if (event.kind == Kind::kCompletedInitiator)
+      staleness.store(static_cast<double>(event.staleness_steps), std::memory_order_relaxed);
+    if (event.kind == Kind::kCompletedInitiator || event.kind == Kind::kCompletedResponder) ++exchanges;
+  }
 
   std::atomic<Samples> others_samples{0};
   std::atomic<double> length_samples{0.0};
   std::atomic<Step> others_steps{0};
+  std::atomic<std::uint64_t> exchanges{0};
+  std::atomic<double> staleness{std::numeric_limits<double>::quiet_NaN()};
   // set before the trainer starts
   Step length_steps = 0;  // 0: the length is not counted in steps
   compute::Trainer* trainer = nullptr;
   ExchangeLoop* exchange = nullptr;
   ControlLoop* loop = nullptr;
   monitoring::Metrics* metrics = nullptr;
+  StepLog* step_log = nullptr;
+  const Clock* clock = nullptr;
+  double samples_per_epoch = 0.0;
 
  private:
+  void log_step(Step step, const compute::TrainerStats& stats) {
+    if (stats.steps != step) return step_log->lose();  // a busy reader: these are the figures of the step before
+    StepRecord record;
+    record.step = step;
+    record.wall_seconds = clock->wall_seconds();
+    record.loss = stats.last_loss;
+    record.learning_rate = stats.learning_rate;
+    record.samples = stats.samples;
+    record.epoch = static_cast<double>(others_samples.load() + stats.samples) / samples_per_epoch;
+    record.exchanges = exchanges.load(std::memory_order_relaxed);
+    record.staleness_steps = staleness.load(std::memory_order_relaxed);
+    step_log->add(record);
+  }
+
   double busy_before_ = 0.0;  // trainer thread
 };
 
@@ -348,6 +377,15 @@ int run_daemon(const Config& config, LogSink& log) {
                            log);
   trainer_pointer = &trainer;
   listener.trainer = &trainer;
+  std::unique_ptr<StepLog> step_log;
+  if (!config.log.steps.empty()) {
+    auto opened = StepLog::open(config.log.steps.front() == '/' ? config.log.steps : dir + "/" + config.log.steps);
+    if (!opened) return refuse(log, opened.error());
+    step_log = std::move(*opened);
+  }
+  listener.step_log = step_log.get();
+  listener.clock = &clock;
+  listener.samples_per_epoch = static_cast<double>(data->whole_count);
 
   // The network: two planes, each with its own context and thread.
   const Random random(NodeIdHasher{}(identity->id()) ^ (*incarnation * 0x9E3779B97F4A7C15ULL) ^ config.run.seed);
@@ -404,7 +442,7 @@ int run_daemon(const Config& config, LogSink& log) {
 
   // Checkpoints, control loop, and the window to the outside.
   auto checkpointer = std::make_unique<Checkpointer>(store, schema, replica, trainer, exchange.get(), clock, log);
-  monitoring::Metrics metrics(clock);
+  monitoring::Metrics metrics(clock, monitoring::GpuStats::load());
   listener.metrics = &metrics;
   ControlParts parts;
   parts.config = &effective;
@@ -458,14 +496,15 @@ int run_daemon(const Config& config, LogSink& log) {
   parts.http_address = http->address();
   write_text(dir + "/http", http->address());
 
-  ControlLoop loop(std::move(parts), [&metrics](const gossip::ExchangeEvent& event) {
+  ControlLoop loop(std::move(parts), [&metrics, &listener](const gossip::ExchangeEvent& event) {
+    listener.on_exchange(event);
     if (event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator)
       metrics.observe_exchange(to_seconds(event.duration), event.staleness_steps);
   });
   loop_pointer = &loop;
   listener.loop = &loop;
   listener.length_steps = config.run.steps;
-  NodeViewAdapter view(config, loop, trainer, schema_hash, clock);
+  NodeViewAdapter view(config, loop, trainer, schema_hash, clock, step_log.get());
   monitoring::Routes routes(view, metrics);
   late.routes = &routes;
 

@@ -49,12 +49,13 @@ std::string get(const HttpQuery& query, const std::string& key) {
 }  // namespace
 
 NodeViewAdapter::NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer,
-                                 Hash256 schema_hash, const Clock& clock)
+                                 Hash256 schema_hash, const Clock& clock, const StepLog* step_log)
     : config_(config),
       loop_(loop),
       trainer_(trainer),
       schema_hash_(schema_hash),
-      clock_(clock) {}
+      clock_(clock),
+      step_log_(step_log) {}
 
 std::string NodeViewAdapter::status_json() {
   const NodeStatus s = loop_.status();
@@ -168,6 +169,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.run = config_.run.id;
   out.model_hash = schema_hash_.hex().substr(0, 16);
   out.version = s.self.version_text;
+  out.run_state = schema::name_of(s.self.run_state);
   out.steps = t.steps;
   out.samples = t.samples;
   out.loss = finite(t.loss);
@@ -177,6 +179,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.idle_seconds = t.idle_seconds;
   out.local = {finite(t.eval_loss), finite(t.eval_accuracy)};
   if (s.final_accuracy >= 0) out.averaged.accuracy_ratio = s.final_accuracy;
+  out.healthy = t.healthy;
+  out.evaluations = t.evaluations;
   out.nonfinite = t.nonfinite;
   out.clamped_values = t.clamped_values;
   out.merged_values = t.merged_values;
@@ -184,6 +188,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.skipped_fragments = t.skipped_fragments;
   out.progress_samples = s.progress;
   out.progress_epochs = s.epoch;
+  if (s.length_samples > 0) out.length_samples = s.length_samples;
+  if (step_log_ != nullptr) out.step_log = step_log_->counts();
   out.exchanges_initiator = c.completed_initiator;
   out.exchanges_responder = c.completed_responder;
   out.failures.push_back({"initiator", "busy", c.refused_busy});
@@ -204,6 +210,10 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.control_bytes_received = s.control.bytes_received;
   out.bulk_bytes_sent = s.exchange.mesh.bytes_sent;
   out.bulk_bytes_received = s.exchange.mesh.bytes_received;
+  out.queue_full = s.control.dropped_no_room + s.exchange.mesh.dropped_no_room;
+  out.handshakes_refused = s.control.handshakes_refused + s.exchange.mesh.handshakes_refused;
+  out.connections_refused = s.control.connections_refused + s.exchange.mesh.connections_refused;
+  out.connections_cut = s.control.connections_cut + s.exchange.mesh.connections_cut;
   if (s.consensus_relative >= 0) out.consensus_distance_relative = s.consensus_relative;
   if (s.consensus_absolute >= 0) out.consensus_distance = s.consensus_absolute;
   out.ledger_entries = s.exchange.ledger_entries;
@@ -232,6 +242,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.shard_samples = s.self.shard_samples;
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
+  if (config_.checkpoint.every_seconds > 0) out.checkpoint_interval_seconds = config_.checkpoint.every_seconds;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;
 }

@@ -8,13 +8,14 @@
 #include "compute/trainer.h"
 #include "monitoring/routes.h"
 #include "node/control_loop.h"
+#include "node/step_log.h"
 
 namespace kith::node {
 
 class NodeViewAdapter final : public monitoring::NodeView {
  public:
   NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, Hash256 schema_hash,
-                  const Clock& clock);
+                  const Clock& clock, const StepLog* step_log = nullptr);
 
   monitoring::NodeSnapshot snapshot() override;
   std::string status_json() override;
@@ -31,6 +32,7 @@ class NodeViewAdapter final : public monitoring::NodeView {
   compute::Trainer& trainer_;
   const Hash256 schema_hash_;
   const Clock& clock_;
+  const StepLog* const step_log_;  // null: none was asked for
 };
 
 }  // namespace kith::node
