@@ -2,6 +2,7 @@ add_library(kith_membership STATIC
   data_sharing.cc
   finish.cc
   partial_view.cc
+  partial_view_messages.cc
   partial_view_set.cc
   progress.cc
   swim.cc

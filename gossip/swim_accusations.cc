@@ -29,42 +29,50 @@ bool Swim::Impl::holds(const Accusation& accusation) const {
 
 void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
   if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
-  const bool ours = accusation.subject == own.id;
-  if (ours && accusation.incarnation != own.incarnation) return;
-  SwimMember* subject = ours ? nullptr : table.find(accusation.subject);
-  const bool unknown =
-      !ours && (subject == nullptr || accusation.incarnation > subject->record().incarnation);
-  if (unknown) {  // verified when its subject is known
-    if (std::ranges::find(pending, accusation) == pending.end()) pending.push_back(accusation);
-    if (pending.size() > kPendingMax) {
-      pending.pop_front();
-      ++counters.accusations_dropped;
-    }
+  if (accusation.subject == own.id) {
+    if (accusation.incarnation == own.incarnation && believe(now, accusation))
+      refute(now, accusation.accuser);
     return;
   }
-  if (!ours) {
-    if (accusation.incarnation < subject->record().incarnation) return;
-    if (subject->state() == MemberState::kLeft || holds(accusation)) return;
+  SwimMember* subject = table.find(accusation.subject);
+  if (subject == nullptr || accusation.incarnation > subject->record().incarnation)
+    return keep_for_later(accusation);
+  if (accusation.incarnation < subject->record().incarnation) return;
+  if (subject->state() == MemberState::kLeft || holds(accusation)) return;
+  if (may_accuse(accusation.accuser)) {
+    if (believe(now, accusation)) add_accusation(now, *subject, accusation);
+    return;
   }
-  const SwimMember* accuser = table.find(accusation.accuser);
-  const bool counts = accuser != nullptr && is_living(accuser->state());
   const auto word = words.find(accusation.subject);
-  if (!ours && !counts && word != words.end() && word->second == accusation)
-    return pass_on(*subject, accusation);
-  if (!accusers.take(now, accusation.accuser)) {
+  const bool told_before = word != words.end() && word->second == accusation;
+  if (told_before || believe(now, accusation)) pass_on(*subject, accusation);
+}
+
+bool Swim::Impl::may_accuse(const NodeId& accuser) const {
+  const SwimMember* member = table.find(accuser);
+  return accuser == own.id || (member != nullptr && is_living(member->state()));
+}
+
+// Signed, and its accuser says not too much. Strangers share one allowance: ids are made for
+// nothing.
+bool Swim::Impl::believe(TimePoint now, const Accusation& accusation) {
+  const bool known = table.find(accusation.accuser) != nullptr;
+  if (!accusers.take(now, known ? accusation.accuser : own.id)) {
     ++counters.accusations_dropped;
-    return;
+    return false;
   }
-  if (!authority.verify(accusation)) {
-    ++counters.bad_signatures;
-    return;
-  }
-  if (ours)
-    refute(now, accusation.accuser);
-  else if (counts)
-    add_accusation(now, *subject, accusation);
-  else
-    pass_on(*subject, accusation);
+  if (authority.verify(accusation)) return true;
+  ++counters.bad_signatures;
+  return false;
+}
+
+// Verified when its subject, or that incarnation of it, is known.
+void Swim::Impl::keep_for_later(const Accusation& accusation) {
+  if (std::ranges::find(pending, accusation) != pending.end()) return;
+  pending.push_back(accusation);
+  if (pending.size() <= kPendingMax) return;
+  pending.pop_front();
+  ++counters.accusations_dropped;
 }
 
 // The word of the dead, or of strangers, counts against nobody. But those whom we hold for dead may
@@ -136,10 +144,8 @@ bool Swim::Impl::enough_to_convict(const SwimCase& record) const {
   std::size_t accusers_now = 0;
   bool we_accuse = false;
   for (const Accusation& accusation : record.accusations) {
-    const SwimMember* accuser = table.find(accusation.accuser);
-    const bool ours = accusation.accuser == own.id;
-    we_accuse |= ours;
-    if (ours || (accuser != nullptr && is_living(accuser->state()))) ++accusers_now;
+    we_accuse |= accusation.accuser == own.id;
+    if (may_accuse(accusation.accuser)) ++accusers_now;
   }
   // With fewer voters than accusers needed, only what we saw ourselves will do.
   return accusers_now >= needed && (needed >= settings.accusers_to_convict || we_accuse);

@@ -133,6 +133,9 @@ struct Swim::Impl {
   void take_accusation(TimePoint now, const schema::Accusation& accusation);
   void take_pending(TimePoint now, const NodeId& subject);
   void pass_on(const SwimMember& subject, const schema::Accusation& accusation);
+  void keep_for_later(const schema::Accusation& accusation);
+  bool believe(TimePoint now, const schema::Accusation& accusation);
+  [[nodiscard]] bool may_accuse(const NodeId& accuser) const;
   [[nodiscard]] const schema::Accusation* find_accusation(const Rumour& rumour) const;
   [[nodiscard]] bool holds(const schema::Accusation& accusation) const;
   void add_accusation(TimePoint now, SwimMember& subject, const schema::Accusation& accusation);

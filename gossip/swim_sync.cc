@@ -64,6 +64,29 @@ Difference compare(const MemberRecord& here, const DigestEntry* there) {
   return is_living(here.state) ? Difference::kNewerThere : Difference::kNewerHere;
 }
 
+std::map<NodeId, DigestEntry> entries_by_id(const Sync& sync) {
+  std::map<NodeId, DigestEntry> out;
+  for (const DigestEntry& entry : sync.entries)
+    if (out.size() < schema::kSyncEntriesMax) out.emplace(entry.id, entry);
+  return out;
+}
+
+BucketSet buckets_of(const Sync& sync) {
+  BucketSet out;
+  for (const std::uint32_t bucket : sync.buckets)
+    if (bucket < schema::kDigestBuckets) out.set(bucket);
+  return out;
+}
+
+template <typename Visit>
+void for_each_member(const SwimTable& table, const BucketSet& buckets, Visit visit) {
+  for (std::size_t bucket = 0; bucket < schema::kDigestBuckets; ++bucket) {
+    if (!buckets.test(bucket)) continue;
+    const auto end = table.bucket_begin(bucket + 1);
+    for (auto it = table.bucket_begin(bucket); it != end; ++it) visit(it->first, it->second);
+  }
+}
+
 }  // namespace
 
 void Swim::Impl::sync_tick(TimePoint now) {
@@ -103,34 +126,25 @@ void Swim::Impl::on_sync(TimePoint now, const NodeId& from, const Sync& sync) {
 }
 
 void Swim::Impl::answer_entries(const NodeId& from, const Sync& sync) {
-  std::map<NodeId, DigestEntry> there;
-  for (const DigestEntry& entry : sync.entries)
-    if (there.size() < schema::kSyncEntriesMax) there.emplace(entry.id, entry);
-  BucketSet buckets;
-  for (const std::uint32_t bucket : sync.buckets)
-    if (bucket < schema::kDigestBuckets) buckets.set(bucket);
+  const std::map<NodeId, DigestEntry> there = entries_by_id(sync);
   Sync answer;
   answer.news = compose(from, settings.news_bytes_max / 4);
+  const std::size_t already = answer.news.records.size();
   Repair repair(answer.news);
   const auto want = [&](const NodeId& id) {
     if (answer.wanted.size() < schema::kSyncWantedMax) answer.wanted.push_back(id);
   };
-  const std::size_t already = answer.news.records.size();
-  for (std::size_t bucket = 0; bucket < schema::kDigestBuckets; ++bucket) {
-    if (!buckets.test(bucket)) continue;
-    const auto end = table.bucket_begin(bucket + 1);
-    for (auto it = table.bucket_begin(bucket); it != end; ++it) {
-      const auto entry = there.find(it->first);
-      const Difference difference =
-          compare(it->second.record(), entry == there.end() ? nullptr : &entry->second);
-      if (difference == Difference::kNewerHere) repair.add(it->second, cases);
-      if (difference == Difference::kNewerThere) {
-        want(it->first);
-        if (entry->second.incarnation == it->second.record().incarnation)
-          repair.add(it->second, cases);
-      }
-    }
-  }
+  for_each_member(table, buckets_of(sync), [&](const NodeId& id, const SwimMember& member) {
+    const auto entry = there.find(id);
+    const DigestEntry* other = entry == there.end() ? nullptr : &entry->second;
+    const Difference difference = compare(member.record(), other);
+    if (difference == Difference::kNewerThere) want(id);
+    // One incarnation, but dead there: our record lifts a hint, and what is held against it comes
+    // back.
+    const bool disputed =
+        difference == Difference::kNewerThere && other->incarnation == member.record().incarnation;
+    if (difference == Difference::kNewerHere || disputed) repair.add(member, cases);
+  });
   for (const auto& [id, entry] : there) {
     const bool missing = id != own.id && table.find(id) == nullptr && is_living(entry.state);
     const bool of_us = id == own.id && entry.incarnation > own.incarnation;

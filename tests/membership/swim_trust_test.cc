@@ -172,6 +172,23 @@ TEST(OwnMessages, AreNotHandled) {
   EXPECT_TRUE(swim.take_outgoing().empty());
 }
 
+TEST(Strangers, ShareOneAllowanceOfAccusations) {
+  SwimNetwork network(3, kLocal, 8);
+  network.introduce_all();
+  Swim& swim = network.swim(0);
+  const std::uint64_t before = network.node(0).authority.verified;
+  for (std::size_t i = 0; i < 2000; ++i) {  // one member makes up an accuser for each
+    Accusation accusation{
+        network.node(2).id, network.swim(2).own().incarnation, test_id(5000 + i), {}};
+    network.node(1).authority.sign(accusation);
+    schema::Gossip lie = gossip_of(network, 1);
+    lie.news.accusations.push_back(accusation);
+    swim.on_message(network.now(), network.node(1).id, lie);
+  }
+  EXPECT_EQ(network.view(0, 2), MemberState::kAlive);
+  EXPECT_LE(network.node(0).authority.verified - before, 41U);
+}
+
 TEST(PingRequests, OfOneMemberAreLimited) {
   SwimNetwork network(4, kLocal, 9);
   network.introduce_all();
