@@ -130,6 +130,7 @@ std::string z85(const std::vector<unsigned char>& bytes) {
 
 // All spellings in which a key could slip into a log.
 std::map<std::string, std::string> spellings_of(const std::string& hex) {
+  if (hex.size() != 64) return {};
   std::vector<unsigned char> bytes(hex.size() / 2);
   if (::sodium_hex2bin(bytes.data(), bytes.size(), hex.data(), hex.size(), nullptr, nullptr,
                        nullptr) != 0)
@@ -272,6 +273,7 @@ void expect_no_secret_logged(const std::string& folder, const std::vector<std::s
       texts[entry.path()] = bytes_of(entry.path());
   EXPECT_FALSE(texts.empty()) << "O7: no log to look into";
   for (const auto& file : secrets) {
+    if (!fs::exists(file)) continue;  // of a node that ended before it had one
     const auto spellings = spellings_of(bytes_of(file).substr(0, 64));
     EXPECT_FALSE(spellings.empty()) << "O7: " << file << " is no key";
     for (const auto& [how, text] : spellings)
