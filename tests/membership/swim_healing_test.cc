@@ -219,6 +219,27 @@ TEST(Partition, BeyondForgettingHealsWhenLinksComeBack) {
   EXPECT_TRUE(network.run_until([&] { return network.all_well(); }, seconds(20)));
 }
 
+TEST(Partition, WithOneNodeThatHearsBothHalvesKillsNobody) {
+  for (const std::size_t nodes : {5U, 9U, 15U}) {
+    SwimNetwork network(nodes, kLocal, 8);
+    network.introduce_all();
+    for (std::size_t i = 0; i < nodes; ++i)
+      for (std::size_t j = 0; j < nodes; ++j)
+        if (i != j) network.swim(i).on_link(network.now(), network.node(j).id, true);
+    network.run(seconds(5));
+    const auto apart = [half = nodes / 2](std::size_t a,
+                                          std::size_t b) {  // `half` itself hears all
+      return (a < half && b > half) || (a > half && b < half);
+    };
+    network.cut = apart;
+    for (std::size_t i = 0; i < nodes; ++i)
+      for (std::size_t j = 0; j < nodes; ++j)
+        if (apart(i, j)) network.swim(i).on_link(network.now(), network.node(j).id, false);
+    network.run(minutes(2));
+    EXPECT_EQ(network.events_of(SwimEvent::Kind::kDead), 0U) << nodes << " nodes";
+  }
+}
+
 TEST(Partition, SeenFromOneNodeIsIsolation) {
   SwimNetwork network(6, kLocal, 8);
   network.introduce_all();
