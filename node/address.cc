@@ -7,34 +7,69 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <memory>
-#include <optional>
+
+#include "node/text.h"
 
 namespace kith::node {
 namespace {
 
-constexpr std::string_view kShape =
-    "expected host:port, for example 10.0.0.5:7400 or [fe80::1]:7400";
+constexpr const char* kShape = "expected host:port or [IPv6]:port";
 
-tl::unexpected<Error> bad_address(std::string_view text, std::string_view why) {
-  return fail(ErrorCode::kUsage, "address '" + std::string(text) + "': " + std::string(why) + "; " +
-                                     std::string(kShape));
+tl::unexpected<Error> bad(std::string_view text, const std::string& why) {
+  return fail(ErrorCode::kUsage, in_quotes(text) + " is not an address: " + why + "; " + kShape);
 }
 
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+bool is_ipv6(const std::string& host) {
+  in6_addr parsed{};
+  return inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &parsed) == 1;
 }
 
-std::optional<std::uint16_t> parse_port(std::string_view text) {
+bool is_name(std::string_view host) {
+  const auto is_name_char = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  };
+  return !host.empty() && host.size() <= 253 && host.front() != '-' && host.front() != '.' &&
+         host.find("..") == std::string_view::npos && std::ranges::all_of(host, is_name_char);
+}
+
+bool looks_numeric(std::string_view host) {
+  return host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool is_ipv4(const std::string& host) {
+  in_addr parsed{};
+  return inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+Result<std::uint16_t> parse_port(std::string_view text, std::string_view port, PortRule rule) {
+  const unsigned lowest = rule == PortRule::kMayBeZero ? 0 : 1;
   unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (value > 65535) return std::nullopt;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
+  if (error != std::errc{} || end != port.data() + port.size() || value < lowest || value > 65535)
+    return bad(text, "the port must be a number from " + std::to_string(lowest) + " to 65535");
   return static_cast<std::uint16_t>(value);
+}
+
+// Splits into host and the rest, which is "" or ":port".
+Result<std::pair<HostPort, std::string_view>> split_host(std::string_view text) {
+  HostPort result;
+  if (text.starts_with('[')) {
+    const auto close = text.find(']');
+    if (close == std::string_view::npos) return bad(text, "']' is missing");
+    result.host = std::string(text.substr(1, close - 1));
+    if (!is_ipv6(result.host)) return bad(text, "what is in the brackets is not IPv6");
+    return std::pair{result, text.substr(close + 1)};
+  }
+  const auto colon = text.find(':');
+  if (colon != text.rfind(':')) return bad(text, "write IPv6 in brackets, such as [::1]:7400");
+  result.host = std::string(text.substr(0, colon));
+  if (result.host.empty()) return bad(text, "the host is missing; 0.0.0.0 means all addresses");
+  if (looks_numeric(result.host) && !is_ipv4(result.host))
+    return bad(text, in_quotes(result.host) + " is not an IPv4 address");
+  if (!is_name(result.host)) return bad(text, in_quotes(result.host) + " is not a host name");
+  return std::pair{result, colon == std::string_view::npos ? "" : text.substr(colon)};
 }
 
 struct FreeAddresses {
@@ -69,43 +104,29 @@ bool is_loopback(const sockaddr* address) {
 
 }  // namespace
 
-Result<MeshAddress> parse_mesh_address(std::string_view text) {
-  const std::string_view trimmed = trim(text);
-  if (trimmed.empty()) return bad_address(text, "is empty");
-  const bool bracketed = trimmed.front() == '[';
-  const auto close = trimmed.find(']');
-  if (bracketed && close == std::string_view::npos) return bad_address(text, "lacks the closing ]");
-  const auto colon = bracketed ? close + 1 : trimmed.rfind(':');
-  if (colon >= trimmed.size() || trimmed[colon] != ':') return bad_address(text, "has no port");
-
-  const auto host = bracketed ? trimmed.substr(1, close - 1) : trimmed.substr(0, colon);
-  if (host.empty()) return bad_address(text, "has no host");
-  if (host.size() > 253) return bad_address(text, "has a host of more than 253 characters");
-  if (!bracketed && host.find(':') != std::string_view::npos)
-    return bad_address(text, "is IPv6 without brackets");
-  if (host.find_first_of(" \t\r\n/,;@\"'") != std::string_view::npos ||
-      host.find('\0') != std::string_view::npos)
-    return bad_address(text, "has a host with characters that no host has");
-  const auto port = parse_port(trimmed.substr(colon + 1));
-  if (!port) return bad_address(text, "has a port that is not a number from 0 to 65535");
-  if (bracketed && !is_numeric_host(std::string(host)))
-    return bad_address(text, "has brackets around something that is not an IPv6 address");
-  return MeshAddress{std::string(host), *port};
+std::string HostPort::text() const {
+  return (is_ipv6() ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::string to_string(const MeshAddress& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
-
-std::vector<std::string> split_address_list(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    if (const auto part = trim(text.substr(0, comma)); !part.empty()) parts.emplace_back(part);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+Result<HostPort> parse_address(std::string_view text, PortRule rule) {
+  if (text.empty()) return bad(text, "it is empty");
+  KITH_ASSIGN(auto parts, split_host(text));
+  auto& [address, rest] = parts;
+  if (rest.empty()) {
+    if (rule == PortRule::kMayBeAbsent) return address;
+    return bad(text, "the port is missing");
   }
-  return parts;
+  if (rest.front() != ':') return bad(text, "what follows the bracket is not a port");
+  if (rest.size() == 1) return bad(text, "nothing follows the colon");
+  KITH_ASSIGN(address.port, parse_port(text, rest.substr(1), rule));
+  return address;
+}
+
+Result<HostPort> parse_mesh_address(std::string_view text) {
+  const std::string_view address = trimmed(text);
+  if (!address.starts_with("*:")) return parse_address(address, PortRule::kMayBeZero);
+  KITH_ASSIGN(const std::uint16_t port, parse_port(text, address.substr(2), PortRule::kMayBeZero));
+  return HostPort{"*", port};
 }
 
 bool is_numeric_host(const std::string& host) { return numeric_addresses(host) != nullptr; }
@@ -119,7 +140,7 @@ bool is_any_host(const std::string& host) {
   return host == "*" || host == "0.0.0.0" || host == "::";
 }
 
-std::string tcp_endpoint(const MeshAddress& address) { return "tcp://" + to_string(address); }
+std::string tcp_endpoint(const HostPort& address) { return "tcp://" + address.text(); }
 
 Result<std::vector<std::string>> lookup_host(const std::string& host) {
   addrinfo hints{};

@@ -1,6 +1,7 @@
-// Addresses as people write them: host:port, 1.2.3.4:port, [v6]:port, names that stand for many
-// machines. Pure functions but for lookup_host(), which blocks on the system's resolver: only
-// AddressResolver calls it for dials. Thread: any.
+// Addresses as people write them: host:port, 1.2.3.4:port, [IPv6]:port, names that stand for many
+// machines. parse_address() judges the form alone; names are looked up later. Pure functions but
+// for lookup_host(), which blocks on the system's resolver: only AddressResolver calls it for
+// dials. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,26 @@
 
 namespace kith::node {
 
-struct MeshAddress {
+inline constexpr std::uint16_t kDefaultPort = 7400;
+
+struct HostPort {
   std::string host;  // without brackets
   std::uint16_t port = 0;
-  bool operator==(const MeshAddress&) const = default;
+  [[nodiscard]] bool is_ipv6() const { return host.find(':') != std::string::npos; }
+  [[nodiscard]] std::string text() const;  // "host:port" or "[v6]:port"
+  bool operator==(const HostPort&) const = default;
 };
 
-// kUsage says what is wrong with `text` and how an address looks. Port 0 parses: it means "any"
-// where one binds.
-Result<MeshAddress> parse_mesh_address(std::string_view text);
-// "host:port" again, IPv6 in brackets.
-std::string to_string(const MeshAddress& address);
-// A list as flags and the environment bring it: "a:1, b:2," -> {"a:1", "b:2"}; blanks trimmed,
-// empties skipped.
-std::vector<std::string> split_address_list(std::string_view text);
+enum class PortRule {
+  kRequired,     // 1 to 65535
+  kMayBeZero,    // listening: 0 = any
+  kMayBeAbsent,  // port stays 0 when left out
+};
+// kUsage with the address, what is wrong with it and how it is written.
+Result<HostPort> parse_address(std::string_view text, PortRule rule);
+// For what a mesh listens on or dials: blanks around it are passed over, * is every address and
+// port 0 is any.
+Result<HostPort> parse_mesh_address(std::string_view text);
 
 // True for literal IPv4 and IPv6 addresses, which need no lookup.
 bool is_numeric_host(const std::string& host);
@@ -36,7 +43,7 @@ bool is_loopback_host(const std::string& host);
 bool is_any_host(const std::string& host);
 
 // "tcp://1.2.3.4:7400", "tcp://[::1]:7400". The host must be numeric or *.
-std::string tcp_endpoint(const MeshAddress& address);
+std::string tcp_endpoint(const HostPort& address);
 // All addresses of a host, numeric, in the resolver's order, each once. Blocks, for many seconds if
 // the resolver is silent.
 Result<std::vector<std::string>> lookup_host(const std::string& host);

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "node/address.h"
 #include "node/cli_context.h"
 #include "node/cli_table.h"
-#include "node/config_address.h"
 #include "node/config_value.h"
 #include "node/control_client.h"
 

@@ -20,11 +20,11 @@ add_custom_target(kith_git_version
   BYPRODUCTS ${kith_git_header} VERBATIM)
 
 add_library(kith_node_config STATIC
-  config.cc config_address.cc config_assign.cc config_check.cc config_keys.cc config_show.cc config_value.cc
+  config.cc config_assign.cc config_check.cc config_keys.cc config_show.cc config_value.cc
   daemon_flags.cc log_format.cc log_writer.cc version.cc)
 add_library(kith::node_config ALIAS kith_node_config)
 add_dependencies(kith_node_config kith_git_version)
 target_link_libraries(kith_node_config
-  PUBLIC kith::base
+  PUBLIC kith::base kith::node_text
   PRIVATE kith::compute kith::messages kith::gossip CLI11::CLI11
     nlohmann_json::nlohmann_json PkgConfig::TOMLPLUSPLUS spdlog::spdlog)

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "node/config_address.h"
+#include "node/address.h"
 
 namespace kith::node {
 

@@ -10,7 +10,7 @@
 
 #include "compute/model.h"
 #include "gossip/method.h"
-#include "node/config_address.h"
+#include "node/address.h"
 #include "node/config_keys.h"
 #include "node/config_value.h"
 #include "schema/messages.h"

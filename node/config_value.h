@@ -1,5 +1,5 @@
 // Values as they stand in TOML, in the environment or in a flag, before a key has judged them; and
-// the texts that configuration uses: numbers, durations, quoted strings, nearest words. Nothing
+// the texts that configuration uses: numbers, durations, choices, nearest words. Nothing
 // here depends on the locale. Pure; any thread.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "node/text.h"
 
 namespace kith::node {
 
@@ -35,11 +36,6 @@ std::optional<std::int64_t> parse_integer(std::string_view text);
 // "0s", "1.5s", "200ms", "2m", "1h"; nullopt without a unit, when negative or beyond 100 years.
 std::optional<Duration> parse_duration(std::string_view text);
 std::string duration_text(Duration value);
-// As a TOML basic string.
-std::string in_quotes(std::string_view text);
-// "a, b,, c" -> {"a","b","c"}: blanks trimmed, empties skipped.
-std::vector<std::string> split_list(std::string_view text);
-std::string_view trimmed(std::string_view text);
 // "a|b" -> "a | b", and membership.
 std::string spaced_choices(std::string_view choices);
 std::vector<std::string_view> choice_list(std::string_view choices);

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "node/config_address.h"
+#include "node/address.h"
 #include "node/config_value.h"
 
 namespace kith::node {

@@ -46,7 +46,7 @@ class MeshDialler {
 
  private:
   struct Target {
-    MeshAddress address;
+    HostPort address;
     bool numeric = false;
     bool looking_up = false;
     TimePoint next_lookup;

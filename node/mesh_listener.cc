@@ -17,24 +17,24 @@ constexpr Duration kHintPause = std::chrono::milliseconds(5);
 constexpr std::size_t kLinksPerPeerMax = 8;
 
 // The numeric address to bind; names are looked up here and now, at start.
-Result<MeshAddress> numeric_address(const MeshAddress& address) {
+Result<HostPort> numeric_address(const HostPort& address) {
   if (is_any_host(address.host) || is_numeric_host(address.host)) return address;
   KITH_ASSIGN(const auto hosts, lookup_host(address.host));
   if (hosts.empty()) return fail(ErrorCode::kUsage, "name '" + address.host + "' has no address");
-  return MeshAddress{hosts.front(), address.port};
+  return HostPort{hosts.front(), address.port};
 }
 
-Status check_exposure(const MeshAddress& address, bool encrypted, bool insecure) {
+Status check_exposure(const HostPort& address, bool encrypted, bool insecure) {
   if (encrypted || insecure || is_loopback_host(address.host)) return {};
   return fail(
       ErrorCode::kUsage,
-      "address " + to_string(address) +
+      "address " + address.text() +
           " can be reached from other machines, and there is no cluster key: make one with `kith "
           "keygen` and set cluster.key_file, or say --insecure");
 }
 
-tl::unexpected<Error> bind_error(const MeshAddress& address, int error) {
-  const std::string text = to_string(address);
+tl::unexpected<Error> bind_error(const HostPort& address, int error) {
+  const std::string text = address.text();
   if (error == EADDRINUSE)
     return fail(ErrorCode::kAddressInUse,
                 "address " + text + " is in use: stop what listens there, or choose another");
@@ -50,7 +50,7 @@ std::uint16_t port_of(const std::string& endpoint) {
   return static_cast<std::uint16_t>(std::stoul(endpoint.substr(endpoint.rfind(':') + 1)));
 }
 
-std::string endpoint_to_bind(const MeshAddress& address) {
+std::string endpoint_to_bind(const HostPort& address) {
   const std::string endpoint = tcp_endpoint(address);
   return address.port != 0 ? endpoint : endpoint.substr(0, endpoint.size() - 1) + "*";
 }
@@ -61,12 +61,12 @@ MeshListener::MeshListener(MeshCore& core, std::function<bool(const schema::Nonc
     : core_(core), own_nonce_(std::move(own_nonce)) {}
 
 Status MeshListener::bind(bool insecure) {
-  KITH_ASSIGN(const MeshAddress wanted, parse_mesh_address(core_.settings.listen));
-  KITH_ASSIGN(const MeshAddress address, numeric_address(wanted));
+  KITH_ASSIGN(const HostPort wanted, parse_mesh_address(core_.settings.listen));
+  KITH_ASSIGN(const HostPort address, numeric_address(wanted));
   KITH_TRY(check_exposure(address, core_.settings.key != nullptr, insecure));
   KITH_ASSIGN(ZmqSocket router, ZmqSocket::make(core_.context, ZMQ_ROUTER));
   SocketSettings settings = core_.socket_settings;
-  settings.ipv6 = address.host == "*" || address.host.find(':') != std::string::npos;
+  settings.ipv6 = address.host == "*" || address.is_ipv6();
   apply_listener_options(router, settings);
   KITH_ASSIGN(ConnectionMonitor monitor,
               ConnectionMonitor::attach(core_.context, router, "listener"));
@@ -74,7 +74,7 @@ Status MeshListener::bind(bool insecure) {
     return bind_error(wanted, errno);
   router_ = std::move(router);
   monitor_ = std::move(monitor);
-  address_ = to_string(MeshAddress{address.host, port_of(router_.last_endpoint())});
+  address_ = HostPort{address.host, port_of(router_.last_endpoint())}.text();
   return {};
 }
 
@@ -172,7 +172,8 @@ std::optional<schema::Reject> MeshListener::find_objection(const schema::Hello& 
   if (core_.links.links_of(hello.record.id) >= kLinksPerPeerMax)
     return object(RejectCode::kFull, "this node has too many connections here");
   if (auto objection = core_.policy.judge(hello)) return objection;
-  if (hello.record.id == core_.identity.id())  // whatever the policy says: a link to oneself is none
+  if (hello.record.id ==
+      core_.identity.id())  // whatever the policy says: a link to oneself is none
     return object(RejectCode::kIdentity,
                   "two processes use this identity: a copied data directory?");
   return std::nullopt;

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "node/address.h"
+#include "node/text.h"
 #include "tests/node/mesh_harness.h"
 
 namespace kith::node::testing {
@@ -58,14 +59,14 @@ MeshSettings settings_with(const std::shared_ptr<FakeNames>& names) {
   return settings;
 }
 
-TEST(MeshAddress, ParsesHostsAddressesAndBracketedIpv6) {
-  EXPECT_EQ((MeshAddress{"10.0.0.5", 7400}), *parse_mesh_address("10.0.0.5:7400"));
-  EXPECT_EQ((MeshAddress{"::1", 0}), *parse_mesh_address("[::1]:0"));
-  EXPECT_EQ((MeshAddress{"node-1.example", 65535}), *parse_mesh_address("  node-1.example:65535 "));
-  EXPECT_EQ("[fe80::1]:80", to_string(*parse_mesh_address("[fe80::1]:80")));
+TEST(Address, ParsesHostsAddressesAndBracketedIpv6) {
+  EXPECT_EQ((HostPort{"10.0.0.5", 7400}), *parse_mesh_address("10.0.0.5:7400"));
+  EXPECT_EQ((HostPort{"::1", 0}), *parse_mesh_address("[::1]:0"));
+  EXPECT_EQ((HostPort{"node-1.example", 65535}), *parse_mesh_address("  node-1.example:65535 "));
+  EXPECT_EQ("[fe80::1]:80", parse_mesh_address("[fe80::1]:80")->text());
 }
 
-TEST(MeshAddress, RefusesWhatIsNoAddressAndShowsOne) {
+TEST(Address, RefusesWhatIsNoAddressAndShowsOne) {
   for (const char* text :
        {"", "  ", "host", "host:", ":80", "host:70000", "host:-1", "host:8o", "::1:80", "[::1:80",
         "[::1]", "[::1]80", "[name]:80", "a b:80", "tcp://a:80", "a:80,b:80", "host:+80"}) {
@@ -77,13 +78,13 @@ TEST(MeshAddress, RefusesWhatIsNoAddressAndShowsOne) {
   }
 }
 
-TEST(MeshAddress, ListsTakeBlanksAndEmptyPlaces) {
-  EXPECT_EQ((Hosts{"a:1", "b:2"}), split_address_list("a:1, b:2,"));
-  EXPECT_TRUE(split_address_list("").empty());
-  EXPECT_TRUE(split_address_list(" , ,").empty());
+TEST(Address, ListsTakeBlanksAndEmptyPlaces) {
+  EXPECT_EQ((Hosts{"a:1", "b:2"}), split_list("a:1, b:2,"));
+  EXPECT_TRUE(split_list("").empty());
+  EXPECT_TRUE(split_list(" , ,").empty());
 }
 
-TEST(MeshAddress, KnowsLoopback) {
+TEST(Address, KnowsLoopback) {
   for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"})
     EXPECT_TRUE(is_loopback_host(host)) << host;
   for (const char* host :

@@ -1,0 +1,17 @@
+// Small texts that several parts of the node read and write: quoting for messages, lists with
+// commas, blanks. Nothing here depends on the locale. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith::node {
+
+// As a TOML basic string.
+std::string in_quotes(std::string_view text);
+// "a, b,, c" -> {"a","b","c"}: blanks trimmed, empties skipped.
+std::vector<std::string> split_list(std::string_view text);
+std::string_view trimmed(std::string_view text);
+
+}  // namespace kith::node
