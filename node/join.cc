@@ -53,7 +53,8 @@ std::string JoinMachine::explain() const {
   for (const std::string& seed : settings_.seeds) {
     if (!text.empty()) text += "; ";
     const auto it = trouble_.find(seed);
-    text += seed + ": " + (it == trouble_.end() ? "no answer" : it->second);
+    const std::string why = it == trouble_.end() ? "no answer" : it->second;
+    text += why.starts_with(seed + ": ") ? why : seed + ": " + why;
   }
   return text;
 }

@@ -79,10 +79,12 @@ struct Refused {
   std::string address;
   schema::Reject reject;
 };
+// No answer in time; it goes on trying until undial(). `why` begins with the address that was tried
+// ("1.2.3.4:7400: "), of which a name has several.
 struct DialFailed {
   std::string address;
   std::string why;
-};  // no answer in time; it goes on trying until undial()
+};
 struct Received {
   NodeId from;
   schema::Message message;
@@ -123,6 +125,8 @@ class Mesh {
   void dial(const std::string& address);
   void undial(const std::string& address);
   [[nodiscard]] bool linked(const NodeId& id) const;
+  // What is left of the setting where open files are few. Whoever dials more than this sees its first links closed again.
+  [[nodiscard]] std::size_t links_max() const;
 
   bool send(const NodeId& to, const schema::Message& message, const Slice& payload = {});
 

@@ -76,6 +76,16 @@ TEST(Join, OnceJoinedARefusalChangesNothing) {
   EXPECT_EQ(m.state(), JoinState::kJoined);
 }
 
+TEST(Join, TheExplanationNamesEachAddressOnce) {
+  JoinMachine m(settings({"127.0.0.1:7400", "seed:7400", "127.0.0.1:740"}), at(0));
+  m.on_unreachable("127.0.0.1:7400", "127.0.0.1:7400: does not answer");
+  m.on_unreachable("seed:7400", "10.0.0.5:7400: does not answer");
+  m.on_unreachable("127.0.0.1:740", "127.0.0.1:7400: does not answer");
+  EXPECT_EQ(m.explain(),
+            "127.0.0.1:7400: does not answer; seed:7400: 10.0.0.5:7400: does not answer; "
+            "127.0.0.1:740: 127.0.0.1:7400: does not answer");
+}
+
 TEST(Join, TheTimeoutEndsTheWait) {
   JoinSettings s = settings({"a:1"});
   s.join_timeout = seconds(5);

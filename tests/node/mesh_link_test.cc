@@ -95,7 +95,9 @@ TEST(MeshLink, DialsForEverAndFindsWhoComesLate) {
   b.stop();
   a.mesh->dial(settings.listen);
   ASSERT_TRUE(run_until({&a}, [&] { return a.count<DialFailed>() >= 2; }));
-  EXPECT_EQ(settings.listen, a.all<DialFailed>()[0].address);
+  const DialFailed failed = a.all<DialFailed>()[0];
+  EXPECT_EQ(settings.listen, failed.address);
+  EXPECT_TRUE(failed.why.starts_with(settings.listen + ": ")) << failed.why;
   b.restart(settings);
   ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(a, b); }));
 }
