@@ -115,6 +115,7 @@ Result<ControlClient> ControlClient::at(const std::string& where) {
   ControlClient client;
   std::error_code error;
   if (fs::is_directory(where, error)) {
+    client.folder_ = where;
     const std::string socket = (fs::path(where) / "control.sock").string();
     if (fs::is_socket(socket, error)) client.socket_ = socket;
     client.address_ = address_in(first_line((fs::path(where) / "http").string()));
@@ -159,7 +160,10 @@ Result<std::string> ControlClient::read(const std::string& path) const {
 
 Result<std::string> ControlClient::command(const std::string& name,
                                            const Parameters& parameters) const {
-  if (socket_.empty() && address_.empty()) return fail(ErrorCode::kNoDaemon, "no daemon");
+  // The http file outlives the daemon.
+  if (socket_.empty() && !folder_.empty())
+    return fail(ErrorCode::kNoDaemon,
+                folder_ + " has no control.sock: no daemon runs with --data-dir " + folder_);
   if (socket_.empty())
     return fail(ErrorCode::kUsage,
                 "this changes the daemon, which works only over its own socket: use --at "

@@ -39,6 +39,7 @@ class ControlClient {
   Result<std::string> command(const std::string& name, const Parameters& parameters = {}) const;
 
  private:
+  std::string folder_;   // DATA_DIR, empty: HOST:PORT was given
   std::string socket_;   // path, empty: none
   std::string address_;  // host:port, empty: none
 };

@@ -104,6 +104,19 @@ TEST(CliNoDaemon, EveryCommandThatNeedsOneExitsWithThree) {
   EXPECT_EQ(kith({"status"}, {{"KITH_AT", folder.file("missing")}}).code, 3);
 }
 
+TEST(CliNoDaemon, WhatADaemonThatLeftWroteStandsForNone) {
+  const ScratchFolder folder;
+  folder.write("http", "127.0.0.1:1\n");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"checkpoint", "now"}, {"leave"}, {"join", "a:1"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--at", folder.path()});
+    const Outcome result = kith(arguments);
+    EXPECT_EQ(result.code, 3) << command[0] << result.err;
+    EXPECT_THAT(result.err, HasSubstr("no daemon runs with --data-dir " + folder.path()));
+  }
+}
+
 TEST(CliNoDaemon, ASocketThatNobodyServesIsNamed) {
   const ScratchFolder folder;
   { FakeDaemon gone(folder.path()); }
