@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -182,6 +183,15 @@ Result<std::string> bulk_listen(const Config& config, const std::string& control
   return address.text();
 }
 
+// Links take four open files each; the usual soft limit of 1024 is for programs that select().
+void raise_open_files() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // ---- small parts --------------------------------------------------------------------------------------------------
 
 // Holds the trainer at the run's length as this node knows it (alone: exactly), and rings the other loops after each step.
@@ -245,7 +255,8 @@ class StepListener final : public compute::TrainerListener {
   double busy_before_ = 0.0;  // trainer thread
 };
 
-// SIGTERM and SIGINT leave in order; a second one ends at once. A thread of its own waits for them, so no handler runs.
+// SIGTERM and SIGINT leave in order; a second one ends at once, without a checkpoint. A thread of its own waits for them,
+// so no handler runs.
 class SignalWatch {
  public:
   explicit SignalWatch(ControlLoop& loop) {
@@ -254,7 +265,7 @@ class SignalWatch {
       for (int count = 0;;) {
         int signal = 0;
         if (sigwait(&set, &signal) != 0 || stopping_) return;
-        if (++count == 2) ::_exit(130);
+        if (++count == 2) ::_exit(exit_code(ErrorCode::kFailed));
         loop.request_leave();
       }
     });
@@ -310,6 +321,7 @@ void resume_from(compute::Trainer& trainer, compute::TrainerState state) {
 
 int run_daemon(const Config& config, LogSink& log) {
   SignalWatch::block();
+  raise_open_files();
   const SystemClock clock;
   if (const Status armed = arm_faults(std::getenv("KITH_FAULTS") ? std::getenv("KITH_FAULTS") : ""); !armed)
     return refuse(log, armed.error());

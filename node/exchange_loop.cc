@@ -148,6 +148,7 @@ void ExchangeLoop::set_peers(std::vector<BulkPeer> peers) {
 // Keeps a link to every peer and tells the machine who is there and reachable.
 void ExchangeLoop::connect_peers(TimePoint now) {
   std::vector<ExchangeMachine::Peer> present;
+  auto dials = std::count_if(dialled_.begin(), dialled_.end(), [](const auto& entry) { return !entry.second.empty(); });
   for (const BulkPeer& peer : peers_) {
     const bool linked = mesh_.linked(peer.id);
     if (peer.exchanges) present.push_back({peer.id, peer.incarnation, linked});
@@ -162,6 +163,11 @@ void ExchangeLoop::connect_peers(TimePoint now) {
     }
     const auto [it, fresh] = dial_after_.try_emplace(peer.id, self_ < peer.id ? now : now + kDialPatience);
     if (now < it->second) continue;
+    if (static_cast<std::size_t>(dials) >= mesh_.links_max()) {  // they will dial us
+      it->second = now + kDialPatience;
+      continue;
+    }
+    ++dials;
     dialled = peer.bulk_address;
     mesh_.dial(peer.bulk_address);
     dial_after_.erase(it);

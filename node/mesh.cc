@@ -125,6 +125,7 @@ Status Mesh::bind(bool insecure) {
 std::string Mesh::bound_address() const { return impl_->listener.address(); }
 void Mesh::dial(const std::string& address) { impl_->dialler.dial(address); }
 void Mesh::undial(const std::string& address) { impl_->dialler.undial(address); }
+std::size_t Mesh::links_max() const { return impl_->core.settings.links_max; }
 bool Mesh::linked(const NodeId& id) const { return impl_->core.links.link_to(id) != nullptr; }
 const MeshCounters& Mesh::counters() const { return impl_->core.counters; }
 

@@ -29,7 +29,7 @@ MeshSettings fit_to_limits(MeshSettings settings) {
   const std::size_t room =
       files > kFdsReserved ? (files - kFdsReserved) / (kPlanes * 2 * kFdsPerLink) : 0;
   settings.links_max =
-      std::clamp<std::size_t>(settings.links_max, 1, std::max<std::size_t>(room, 4));
+      std::clamp<std::size_t>(settings.links_max, 1, std::max<std::size_t>(room, 1));
   return settings;
 }
 

@@ -123,7 +123,11 @@ std::vector<SwimEvent> Roster::turn() {
   for (const SwimEvent& event : events) {
     say(event);
     if (event.kind == SwimEvent::Kind::kForgotten) drop_link(event.id);
-    if (event.kind != SwimEvent::Kind::kRefuted) links_changed_ = true;
+    if (event.kind == SwimEvent::Kind::kRefuted) continue;
+    if (event.kind != SwimEvent::Kind::kRecord) links_changed_ = true;
+    // Figures are new all the time: only this one is looked at, for its address.
+    else if (const SwimMember* member = swim_.find(event.id); member != nullptr && control_ != nullptr)
+      keep_link(event.id, member->record(), clock_.now());
   }
   dial_members();
   if (swim_.isolated() != isolated_) {
@@ -246,6 +250,8 @@ void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
   const bool at_once = view_ || identity_.id() < id;
   const auto [it, fresh] = dial_after_.try_emplace(id, at_once ? at : at + kDialPatience);
   if (at < it->second) return;
+  if (dials_ >= control_->links_max()) return;  // they will dial us
+  ++dials_;
   dialled_[id] = r.control_address;
   control_->dial(r.control_address);
   dial_after_.erase(it);
@@ -253,6 +259,7 @@ void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
 
 void Roster::drop_link(const NodeId& id) {
   const auto it = dialled_.find(id);
+  if (it != dialled_.end() && !it->second.empty()) --dials_;
   if (it != dialled_.end() && !it->second.empty() && control_ != nullptr && !seeds_.contains(it->second))
     control_->undial(it->second);
   if (it != dialled_.end()) dialled_.erase(it);
@@ -263,6 +270,11 @@ void Roster::say(const SwimEvent& event) {
   if (event.kind == SwimEvent::Kind::kRecord || event.kind == SwimEvent::Kind::kUsurped) return;
   log_.log(event.kind == SwimEvent::Kind::kDead ? LogLevel::kWarn : LogLevel::kInfo, "node", words_of(event.kind),
            {{"name", event.name}, {"id", event.id.short_hex()}, {"address", event.address}});
+}
+
+TimePoint Roster::next_deadline() const {
+  const TimePoint at = swim_.next_deadline();
+  return view_ ? std::min(at, view_->next_deadline()) : at;
 }
 
 std::string Roster::name_of(const NodeId& id) const {

@@ -60,7 +60,7 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
 
   // Timers, what is to be sent, links, log. Returns what changed since the last turn.
   std::vector<gossip::SwimEvent> turn();
-  [[nodiscard]] TimePoint next_deadline() const { return swim_.next_deadline(); }
+  [[nodiscard]] TimePoint next_deadline() const;
 
   [[nodiscard]] const Members& members() const { return swim_.members(); }    // self excluded
   [[nodiscard]] const gossip::SwimMember* find(const NodeId& id) const { return swim_.find(id); }
@@ -107,6 +107,7 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   std::map<NodeId, Waiting> waiting_;       // for a link to its receiver; at most kWaitingMax
   std::map<NodeId, TimePoint> dial_after_;
   std::map<NodeId, std::string> dialled_;
+  std::size_t dials_ = 0;                   // entries of dialled_ that are not empty
   std::set<std::string> seeds_;
   bool links_changed_ = true;
   bool isolated_ = false;
