@@ -271,7 +271,7 @@ struct Gossip {
 
 struct Digest {
   # Control: to one random member, each sync interval; answered by SYNC if something differs. [560 bytes]
-  buckets @0 :List(UInt64);          # 64, by the first 6 bits of the id: hash over (id, incarnation, state) of its records
+  buckets @0 :List(UInt64);          # 64, by the first 6 bits of the id: sum of hashes of (id, incarnation) of its living
   progress @1 :UInt64;               # samples: cluster progress that the sender knows
 }
 

@@ -200,8 +200,8 @@ struct Gossip {
   News news;
   bool operator==(const Gossip&) const = default;
 };
-// DIGEST: anti-entropy, to one random member each sync interval: per bucket (first 6 bits of the id) a 64-bit hash over
-// (id, incarnation, state) of all records in it, in order of id. Answered by SYNC if something differs. About 600 bytes.
+// DIGEST: anti-entropy, to one random member each sync interval: per bucket (first 6 bits of the id) the sum of 64-bit
+// hashes of (id, incarnation) of the living in it. Answered by SYNC if something differs. About 600 bytes.
 struct Digest {
   std::vector<std::uint64_t> buckets;     // 64
   Samples progress = 0;
