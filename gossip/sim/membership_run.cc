@@ -74,13 +74,12 @@ void report_membership(const SwimSwarm& swarm, const MembershipOracle& oracle,
   report.view_chi_square = in_degree_chi_square(swarm.view_graph(false, true));
 }
 
-void TrafficMeter::at_half(TimePoint, const SwimSwarm& swarm, double node_hours) {
+void TrafficMeter::at_half(const SwimSwarm& swarm, double node_hours) {
   half_ = swarm.traffic();
   node_hours_ = node_hours;
 }
 
-void TrafficMeter::at_end(TimePoint, const SwimSwarm& swarm, double node_hours,
-                          SimulationReport& report) {
+void TrafficMeter::at_end(const SwimSwarm& swarm, double node_hours, SimulationReport& report) {
   const double node_seconds = 3600.0 * (node_hours - node_hours_);
   if (node_seconds <= 0.0) return;
   const SwimSwarm::Traffic& all = swarm.traffic();
@@ -144,9 +143,9 @@ SimulationReport MembershipRun::run(const ProgressCallback& progress) {
   report_.seed = settings_.seed;
   const TimePoint end{from_seconds(settings_.seconds)};
   run_until(TimePoint{from_seconds(settings_.seconds / 2)}, progress);
-  meter_.at_half(now_, swarm_, oracle_.truth().node_hours(now_));
+  meter_.at_half(swarm_, oracle_.truth().node_hours(now_));
   run_until(end, progress);
-  meter_.at_end(now_, swarm_, oracle_.truth().node_hours(now_), report_);
+  meter_.at_end(swarm_, oracle_.truth().node_hours(now_), report_);
   oracle_.end_of_faults(now_);
   if (!oracle_.violation()) settle(progress);
   finish();

@@ -32,8 +32,8 @@ void report_membership(const SwimSwarm& swarm, const MembershipOracle& oracle,
 // settled.
 class TrafficMeter {
  public:
-  void at_half(TimePoint now, const SwimSwarm& swarm, double node_hours);
-  void at_end(TimePoint now, const SwimSwarm& swarm, double node_hours, SimulationReport& report);
+  void at_half(const SwimSwarm& swarm, double node_hours);
+  void at_end(const SwimSwarm& swarm, double node_hours, SimulationReport& report);
 
  private:
   SwimSwarm::Traffic half_;
@@ -81,7 +81,6 @@ class MembershipRun final : private SwarmHost {
   NodeIndex inspected_ = 0;
   Random random_;
   TrafficMeter meter_;
-  bool half_over_ = false;
   std::string violated_at_, replay_;
   SimulationReport report_;
 };

@@ -152,7 +152,7 @@ SimulationReport Simulator::run(const ProgressCallback& progress) {
   report_.variance_start = variance();
   if (swarm_ != nullptr) {
     run_until(TimePoint{from_seconds(settings_.seconds / 2)}, progress);
-    meter_.at_half(now_, *swarm_, views_->truth().node_hours(now_));
+    meter_.at_half(*swarm_, views_->truth().node_hours(now_));
   }
   run_until(TimePoint{from_seconds(settings_.seconds)}, progress);
   measure();

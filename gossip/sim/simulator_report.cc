@@ -56,7 +56,7 @@ void Simulator::measure() {
   report_.bytes_per_node_second =
       static_cast<double>(report_.payload_bytes) / settings_.nodes / settings_.seconds;
   if (swarm_ != nullptr) {
-    meter_.at_end(now_, *swarm_, views_->truth().node_hours(now_), report_);
+    meter_.at_end(*swarm_, views_->truth().node_hours(now_), report_);
     views_->end_of_faults(now_);
     check_views();
     if (oracle_.violation()) violated_at_ = "the end of the faults";

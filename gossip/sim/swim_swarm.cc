@@ -193,6 +193,14 @@ void SwimSwarm::know(NodeIndex node, NodeIndex other) {
   nodes_[node].swim->on_record(host_.now(), nodes_[other].swim->own(), false);
 }
 
+void SwimSwarm::know_contacts(NodeIndex node) {
+  for (const NodeIndex contact : nodes_[node].contacts) know(node, contact);
+  for (NodeIndex watched = 0; watched < kWatched; ++watched) know(node, watched);
+  std::vector<NodeId> neighbours;
+  for (const NodeIndex contact : nodes_[node].contacts) neighbours.push_back(node_id(contact));
+  nodes_[node].swim->set_neighbours(std::move(neighbours));
+}
+
 void SwimSwarm::start(const std::vector<NodeIndex>& nodes) {
   for (const NodeIndex node : nodes) make_machine(node);
   std::vector<NodeIndex> by_id = nodes;
@@ -200,11 +208,7 @@ void SwimSwarm::start(const std::vector<NodeIndex>& nodes) {
             [](NodeIndex a, NodeIndex b) { return node_id(a) < node_id(b); });
   for (const NodeIndex node : nodes) {
     if (partial_) {
-      for (const NodeIndex contact : nodes_[node].contacts) know(node, contact);
-      for (NodeIndex watched = 0; watched < kWatched; ++watched) know(node, watched);
-      std::vector<NodeId> neighbours;
-      for (const NodeIndex contact : nodes_[node].contacts) neighbours.push_back(node_id(contact));
-      nodes_[node].swim->set_neighbours(std::move(neighbours));
+      know_contacts(node);
     } else {
       for (const NodeIndex other : by_id) know(node, other);
     }
@@ -226,11 +230,7 @@ void SwimSwarm::join_views(NodeIndex node, const std::vector<NodeIndex>& nodes) 
 void SwimSwarm::boot(NodeIndex node) {
   make_machine(node);
   if (partial_) {  // its data directory remembers whom it knew
-    for (const NodeIndex contact : nodes_[node].contacts) know(node, contact);
-    for (NodeIndex watched = 0; watched < kWatched; ++watched) know(node, watched);
-    std::vector<NodeId> neighbours;
-    for (const NodeIndex contact : nodes_[node].contacts) neighbours.push_back(node_id(contact));
-    nodes_[node].swim->set_neighbours(std::move(neighbours));
+    know_contacts(node);
     const auto& contacts = nodes_[node].contacts;
     const NodeIndex contact = contacts[random_.below(contacts.size())];
     if (up(contact)) connect(node, contact);

@@ -136,6 +136,7 @@ class SwimSwarm {
   void make_machine(NodeIndex node);
   void join_views(NodeIndex node, const std::vector<NodeIndex>& nodes);
   void know(NodeIndex node, NodeIndex other);  // from the start on
+  void know_contacts(NodeIndex node);
   [[nodiscard]] schema::MemberRecord first_record(NodeIndex node) const;
   [[nodiscard]] bool up(NodeIndex node) const { return nodes_[node].swim != nullptr; }
   [[nodiscard]] bool reachable(NodeIndex a, NodeIndex b) const;
