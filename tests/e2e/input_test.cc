@@ -274,6 +274,19 @@ TEST(Signals, TermLeavesInOrderAndTheOthersShowItAsLeft) {
   EXPECT_FALSE(fs::is_empty(cluster[1].folder() + "/data/checkpoints"));
 }
 
+// Both are sent while it is stopped, so that the second is there before the first has had its effect.
+TEST(Signals, ASecondOneEndsAtOnceWithOneAndWithoutACheckpoint) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
+  cluster.add({{"--set", "run.epochs=0"}, {}});
+  ASSERT_TRUE(cluster.wait(seconds(30), "it trains", [&] { return cluster[0].get("/status").value("step", 0) > 5; }));
+  for (const int signal : {SIGSTOP, SIGTERM, SIGINT, SIGCONT}) cluster[0].signal(signal);
+  const auto exit = cluster[0].wait_exit(seconds(20));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 1);
+  for (const auto& file : fs::directory_iterator(cluster[0].folder() + "/data/checkpoints"))
+    EXPECT_EQ(file.path().filename(), "step-000000000000.safetensors") << "only that of the start";
+}
+
 TEST(Commands, WorkOnARunningNode) {
   Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
   cluster.add({{"--set", "run.epochs=0"}, {}});
@@ -305,6 +318,9 @@ TEST(Commands, WorkOnARunningNode) {
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->code, 0);
   EXPECT_EQ(kith({"status", "--at", http}).exit.code, 3);
+  EXPECT_EQ(kith({"status", "--at", data}).exit.code, 3);
+  EXPECT_EQ(kith({"checkpoint", "now", "--at", data}).exit.code, 3);
+  EXPECT_EQ(kith({"leave", "--at", data}).exit.code, 3);
 }
 
 }  // namespace
