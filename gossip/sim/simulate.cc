@@ -42,10 +42,14 @@ Status check(const SimulationSettings& settings) {
   }
   if (settings.liars >= settings.nodes && settings.liars > 0)
     return fail(ErrorCode::kUsage, "--liars: at least one node must be honest");
-  if (!uses_swim(settings) &&
-      (settings.liars > 0 || settings.membership_fault != MembershipFault::kNone))
-    return fail(ErrorCode::kUsage,
-                "--liars and defects of membership need --membership swim (or --method local)");
+  if (!uses_swim(settings) && (settings.liars > 0 || settings.fail > 0.0 ||
+                               settings.membership_fault != MembershipFault::kNone))
+    return fail(
+        ErrorCode::kUsage,
+        "--liars, --fail and defects of membership need --membership swim (or --method local)");
+  if (settings.fail > 0.0 && table_size(settings) + 1 < settings.nodes)
+    return fail(ErrorCode::kUsage, "--fail needs tables that hold everybody: --table-max " +
+                                       std::to_string(settings.nodes));
   return {};
 }
 

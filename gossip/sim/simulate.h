@@ -63,7 +63,7 @@ struct SimulationSettings {
 
   // Membership. oracle: the truth with a delay. swim: each node's own machine. auto: swim up to 256
   // nodes and whenever nothing is averaged, else oracle (at 1,000 nodes full of exchanges, machines
-  // that know everybody triple the memory and add a third to the time).
+  // that know everybody take five times the memory and three times the time).
   std::string membership = "auto";
   double probe_seconds = 0.0;   // 0: 0.2 (preset local), or ten one-way delays if that is more
   std::uint32_t liars = 0;      // nodes that accuse everybody each probe interval (the first ones)

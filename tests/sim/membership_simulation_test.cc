@@ -306,6 +306,9 @@ TEST(Membership, RefusesLiarsWhereNobodyListens) {
   settings.liars = 1;
   settings.membership = "oracle";
   EXPECT_THAT(try_simulation(settings).error().message, HasSubstr("--membership swim"));
+  settings = swarm_of(3000, 5);
+  settings.fail = 0.5;
+  EXPECT_THAT(try_simulation(settings).error().message, HasSubstr("--table-max 3000"));
 }
 
 }  // namespace
