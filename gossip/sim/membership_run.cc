@@ -147,6 +147,7 @@ SimulationReport MembershipRun::run(const ProgressCallback& progress) {
   run_until(end, progress);
   meter_.at_end(swarm_, oracle_.truth().node_hours(now_), report_);
   oracle_.end_of_faults(now_);
+  if (oracle_.violation() && violated_at_.empty()) violated_at_ = "the end of the faults";
   if (!oracle_.violation()) settle(progress);
   finish();
   return std::move(report_);

@@ -59,7 +59,7 @@ void Simulator::measure() {
     meter_.at_end(*swarm_, views_->truth().node_hours(now_), report_);
     views_->end_of_faults(now_);
     check_views();
-    if (oracle_.violation()) violated_at_ = "the end of the faults";
+    if (oracle_.violation() && violated_at_.empty()) violated_at_ = "the end of the faults";
   }
   report_.messages_per_node_second =
       static_cast<double>(report_.messages) / settings_.nodes / settings_.seconds;
