@@ -150,10 +150,12 @@ Result<Seed> parse_seed(std::string text, const std::string& path) {
   trim_newline(text);
   auto raw = from_hex(text);
   if (text.size() != kSeedHexDigits || !raw)
-    return fail(ErrorCode::kCorrupt,
-                path + ": not a secret key (" + std::to_string(kSeedHexDigits) +
-                    " hexadecimal digits expected, " + std::to_string(text.size()) +
-                    " characters found); restore it, or remove it and start as a new node");
+    return fail(
+        ErrorCode::kCorrupt,
+        path + ": not a secret key (" + std::to_string(kSeedHexDigits) +
+            " hexadecimal digits expected, " + std::to_string(text.size()) +
+            " characters found); restore it, or start as a new node with an empty --data-dir: "
+            "the checkpoints here are this key's");
   Seed seed;
   std::memcpy(seed.data(), raw->data(), seed.size());
   sodium_memzero(raw->data(), raw->size());
@@ -212,8 +214,9 @@ Result<std::uint32_t> parse_boot(std::string_view text, const std::string& path)
       std::string_view(stopped, static_cast<std::size_t>(end - stopped)) != "\n")
     return fail(ErrorCode::kCorrupt,
                 path +
-                    ": not a boot counter (one decimal number and a line end expected); remove it, "
-                    "the other members know this node's last incarnation");
+                    ": not a boot counter (one decimal number and a line end expected); remove it: "
+                    "the checkpoints here, or the members reached through --join, know this node's "
+                    "last start");
   return boot;
 }
 
@@ -228,14 +231,16 @@ Result<std::uint32_t> stored_boot(const std::string& path) {
 Result<std::uint32_t> next_boot(std::uint32_t stored, std::uint32_t claimed,
                                 const std::string& path) {
   if (claimed > stored && claimed - stored > kBootJumpMax)
-    return fail(ErrorCode::kCorrupt, path + ": other members claim boot " +
-                                         std::to_string(claimed) + " of this node, it knows " +
+    return fail(ErrorCode::kCorrupt, path + ": boot " + std::to_string(claimed) +
+                                         " of this node is claimed by a checkpoint or a member, it "
+                                         "knows " +
                                          std::to_string(stored) +
-                                         "; too far to be true, so the claim is refused");
+                                         "; too far to be true, so the claim is refused: start "
+                                         "with an empty --data-dir, or through another member");
   const std::uint32_t highest = std::max(stored, claimed);
   if (highest == kBootMax)
     return fail(ErrorCode::kCorrupt,
-                path + ": the boot counter is at its end; start with a new data_dir");
+                path + ": the boot counter is at its end; start with an empty --data-dir");
   return highest + 1;
 }
 

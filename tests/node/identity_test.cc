@@ -125,7 +125,7 @@ TEST_F(IdentityKey, ThatIsDamagedIsRefusedAndNotReplaced) {
         std::string(65, 'a'), std::string(100000, 'a'), std::string(64, '\0')}) {
     write("identity.key", text);
     expect_error(Identity::load_or_create(dir_), ErrorCode::kCorrupt,
-                 {file("identity.key"), "64 hexadecimal"});
+                 {file("identity.key"), "64 hexadecimal", "restore it", "empty --data-dir"});
     EXPECT_EQ(content("identity.key"), text);
   }
 }
@@ -234,7 +234,7 @@ TEST_F(IncarnationFile, ThatIsGarbageIsAClearErrorAndIsKept) {
         std::string("1\0\n", 3)}) {
     write("incarnation", text);
     expect_error(next_incarnation(dir_), ErrorCode::kCorrupt,
-                 {file("incarnation"), "boot counter", "remove it"});
+                 {file("incarnation"), "boot counter", "remove it", "checkpoints", "--join"});
     EXPECT_EQ(content("incarnation"), text);
   }
 }
