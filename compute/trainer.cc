@@ -180,6 +180,7 @@ void Trainer::Impl::step_once() {
   if (!merge(true)) return;
   meter.add_step(result, batch.count, rate, to_seconds(clock.now() - start));
   timer.restart();
+  listener.on_figures({meter.own().steps, meter.own().samples, result.loss, rate});
   listener.on_step(meter.own().steps);
   meter.add(TrainerPhase::kWait, timer.seconds());
   meter.publish(false);

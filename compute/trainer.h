@@ -82,10 +82,19 @@ struct TrainerState {
   std::optional<TrainerImage> own;
 };
 
+// What one step was, exactly; TrainerStats may lag by a step.
+struct StepFigures {
+  Step step = 0;
+  Samples samples = 0;  // so far, this step's included
+  double loss = 0.0;    // of this step's batch
+  double learning_rate = 0.0;
+};
+
 // Called on the trainer thread; must return at once.
 class TrainerListener {
  public:
   virtual ~TrainerListener() = default;
+  virtual void on_figures(const StepFigures&) {}  // of the step that on_step() tells next
   virtual void on_step(Step step) = 0;  // a safe point has passed
   virtual void on_evaluated(const EvalResult&) {}
   virtual void on_nonfinite(

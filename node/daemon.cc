@@ -197,6 +197,19 @@ void raise_open_files() {
 // Holds the trainer at the run's length as this node knows it (alone: exactly), and rings the other loops after each step.
 class StepListener final : public compute::TrainerListener {
  public:
+  void on_figures(const compute::StepFigures& figures) override {
+    if (step_log == nullptr) return;
+    StepRecord record;
+    record.step = figures.step;
+    record.wall_seconds = clock->wall_seconds();
+    record.loss = figures.loss;
+    record.learning_rate = figures.learning_rate;
+    record.samples = figures.samples;
+    record.epoch = static_cast<double>(others_samples.load() + figures.samples) / samples_per_epoch;
+    record.exchanges = exchanges.load(std::memory_order_relaxed);
+    record.staleness_steps = staleness.load(std::memory_order_relaxed);
+    step_log->add(record);
+  }
   void on_step(Step step) override {
     if (exchange != nullptr) exchange->step(step);
     const compute::TrainerStats stats = trainer->stats();
@@ -204,7 +217,6 @@ class StepListener final : public compute::TrainerListener {
     for (const double seconds : stats.phase_seconds) busy += seconds;
     if (busy > busy_before_) metrics->observe_step(busy - busy_before_);  // a busy reader delays the copy by a step
     busy_before_ = busy;
-    if (step_log != nullptr) log_step(step, stats);
     const double length = length_samples.load(std::memory_order_relaxed);
     const bool by_samples = length > 0 && static_cast<double>(others_samples.load() + stats.samples) >= length;
     const bool by_steps = length_steps > 0 && others_steps.load() + step >= length_steps;
@@ -238,20 +250,6 @@ class StepListener final : public compute::TrainerListener {
   double samples_per_epoch = 0.0;
 
  private:
-  void log_step(Step step, const compute::TrainerStats& stats) {
-    if (stats.steps != step) return step_log->lose();  // a busy reader: these are the figures of the step before
-    StepRecord record;
-    record.step = step;
-    record.wall_seconds = clock->wall_seconds();
-    record.loss = stats.last_loss;
-    record.learning_rate = stats.learning_rate;
-    record.samples = stats.samples;
-    record.epoch = static_cast<double>(others_samples.load() + stats.samples) / samples_per_epoch;
-    record.exchanges = exchanges.load(std::memory_order_relaxed);
-    record.staleness_steps = staleness.load(std::memory_order_relaxed);
-    step_log->add(record);
-  }
-
   double busy_before_ = 0.0;  // trainer thread
 };
 

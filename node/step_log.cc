@@ -79,12 +79,10 @@ StepLog::~StepLog() {
 
 void StepLog::add(const StepRecord& record) {
   const std::uint64_t head = head_.load(std::memory_order_relaxed);
-  if (head - tail_.load(std::memory_order_acquire) >= ring_.size()) return lose();
+  if (head - tail_.load(std::memory_order_acquire) >= ring_.size()) return lose(1);
   ring_[head % ring_.size()] = record;
   head_.store(head + 1, std::memory_order_release);
 }
-
-void StepLog::lose(std::uint64_t steps) { lost_.fetch_add(steps, std::memory_order_relaxed); }
 
 monitoring::StepLogCounts StepLog::counts() const { return {written_.load(), lost_.load()}; }
 
@@ -98,6 +96,7 @@ void StepLog::run() {
     write_waiting();
     lock.lock();
   }
+  write_waiting();
 }
 
 void StepLog::write_waiting() {

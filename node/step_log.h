@@ -7,7 +7,7 @@
 //
 // Contract: add() never waits: it puts the step into a ring of kStepLogRing places, and a thread of its own writes them. A
 // full disk, a file that cannot be written or a disk that is too slow costs lines, which are counted; what was written are
-// whole lines. Threads: add() and lose() on the trainer's, counts() on any.
+// whole lines. Threads: add() on the trainer's, counts() on any.
 #pragma once
 
 #include <atomic>
@@ -50,12 +50,12 @@ class StepLog {
   StepLog& operator=(const StepLog&) = delete;
 
   void add(const StepRecord& record);
-  void lose(std::uint64_t steps = 1);  // steps that passed without figures
   [[nodiscard]] monitoring::StepLogCounts counts() const;
 
  private:
   StepLog(std::string path, int fd);
 
+  void lose(std::uint64_t lines) { lost_.fetch_add(lines, std::memory_order_relaxed); }
   void run();
   void write_waiting();
   void write_lines(const std::string& lines, std::uint64_t count);
