@@ -14,7 +14,6 @@
 #include <cstring>
 #include <fstream>
 #include <future>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -42,6 +41,7 @@
 #include "node/mesh_handshake.h"
 #include "node/node_view.h"
 #include "node/replica_store.h"
+#include "node/step_listener.h"
 #include "node/step_log.h"
 
 namespace kith::node {
@@ -193,65 +193,6 @@ void raise_open_files() {
 }
 
 // ---- small parts --------------------------------------------------------------------------------------------------
-
-// Holds the trainer at the run's length as this node knows it (alone: exactly), and rings the other loops after each step.
-class StepListener final : public compute::TrainerListener {
- public:
-  void on_figures(const compute::StepFigures& figures) override {
-    if (step_log == nullptr) return;
-    StepRecord record;
-    record.step = figures.step;
-    record.wall_seconds = clock->wall_seconds();
-    record.loss = figures.loss;
-    record.learning_rate = figures.learning_rate;
-    record.samples = figures.samples;
-    record.epoch = static_cast<double>(others_samples.load() + figures.samples) / samples_per_epoch;
-    record.exchanges = exchanges.load(std::memory_order_relaxed);
-    record.staleness_steps = staleness.load(std::memory_order_relaxed);
-    step_log->add(record);
-  }
-  void on_step(Step step) override {
-    if (exchange != nullptr) exchange->step(step);
-    const compute::TrainerStats stats = trainer->stats();
-    double busy = 0.0;
-    for (const double seconds : stats.phase_seconds) busy += seconds;
-    if (busy > busy_before_) metrics->observe_step(busy - busy_before_);  // a busy reader delays the copy by a step
-    busy_before_ = busy;
-    const double length = length_samples.load(std::memory_order_relaxed);
-    const bool by_samples = length > 0 && static_cast<double>(others_samples.load() + stats.samples) >= length;
-    const bool by_steps = length_steps > 0 && others_steps.load() + step >= length_steps;
-    if (!by_samples && !by_steps) return;
-    trainer->hold();
-    loop->wake();
-  }
-  void on_evaluated(const compute::EvalResult& result) override { loop->on_evaluated(result); }
-  void on_nonfinite(const std::string& what) override { loop->on_nonfinite(what); }
-  // Loop thread: for the step log.
-  void on_exchange(const gossip::ExchangeEvent& event) {
-    using Kind = gossip::ExchangeEvent::Kind;
-    if (event.kind == Kind::kCompletedInitiator)
-      staleness.store(static_cast<double>(event.staleness_steps), std::memory_order_relaxed);
-    if (event.kind == Kind::kCompletedInitiator || event.kind == Kind::kCompletedResponder) ++exchanges;
-  }
-
-  std::atomic<Samples> others_samples{0};
-  std::atomic<double> length_samples{0.0};
-  std::atomic<Step> others_steps{0};
-  std::atomic<std::uint64_t> exchanges{0};
-  std::atomic<double> staleness{std::numeric_limits<double>::quiet_NaN()};
-  // set before the trainer starts
-  Step length_steps = 0;  // 0: the length is not counted in steps
-  compute::Trainer* trainer = nullptr;
-  ExchangeLoop* exchange = nullptr;
-  ControlLoop* loop = nullptr;
-  monitoring::Metrics* metrics = nullptr;
-  StepLog* step_log = nullptr;
-  const Clock* clock = nullptr;
-  double samples_per_epoch = 0.0;
-
- private:
-  double busy_before_ = 0.0;  // trainer thread
-};
 
 // SIGTERM and SIGINT leave in order; a second one ends at once, without a checkpoint. A thread of its own waits for them,
 // so no handler runs.

@@ -49,17 +49,36 @@ apt() {
     -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1
 }
 
+# A package that brings a service (the tests' Prometheus) neither starts it now nor at the next boot: services_off before apt
+# runs, services_back after it.
+policy=/usr/sbin/policy-rc.d
+placed_policy=no
+services_off() {
+  [[ ! -e $policy ]] || return 0
+  as_root sh -c 'printf "#!/bin/sh\nexit 101\n" > "$1" && chmod 755 "$1"' sh "$policy" 2>> "$log" || return 0
+  placed_policy=yes
+}
+services_back() {
+  [[ $placed_policy == no ]] || as_root rm -f "$policy"
+  placed_policy=no
+  if [[ " $* " == *" prometheus "* ]] && command -v systemctl > /dev/null; then
+    as_root systemctl disable prometheus.service >> "$log" 2>&1 || true
+  fi
+}
+
 reason() { grep -m1 -E '^(E:|Err:|W: Failed|sudo:)' "$log" || tail -n 1 "$log"; }
 
 install_packages() {
   local packages=("$@")
   say "installing ${#packages[@]} packages: ${packages[*]}"
   # What the machine knows of its mirror may be absent or out of date: then, and only then, it is refreshed.
+  services_off
   if ! apt-cache show "${packages[@]}" > /dev/null 2>&1 || ! apt install -y --no-install-recommends "${packages[@]}"; then
     apt update || die "cannot reach the package mirror, missing: ${packages[*]} ($(reason))"
     apt install -y --no-install-recommends "${packages[@]}" ||
       die "cannot install, missing: $(missing | tr '\n' ' ')($(reason))"
   fi
+  services_back "${packages[@]}"
   say "packages are installed"
 }
 
@@ -70,7 +89,7 @@ if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
       die "missing: ${absent[*]} (run as root: apt-get install ${absent[*]})"
     fi
     log=$(mktemp)
-    trap 'rm -f "$log"' EXIT
+    trap 'services_back; rm -f "$log"' EXIT
     install_packages "${absent[@]}"
   fi
 else

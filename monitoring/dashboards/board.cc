@@ -1,5 +1,7 @@
 #include "monitoring/dashboards/board.h"
 
+#include <algorithm>
+
 namespace kith::boards {
 namespace {
 
@@ -103,7 +105,7 @@ Json variable(const std::string& name, const std::string& label, const std::stri
           {"multi", true},
           {"includeAll", true},
           {"allValue", ".+"},
-          {"current", {{"text", "All"}, {"value", "$__all"}}}};
+          {"current", {{"text", Json::array({"All"})}, {"value", Json::array({"$__all"})}}}};
 }
 
 Json variables() {

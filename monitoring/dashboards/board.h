@@ -70,7 +70,7 @@ Json to_json(const Board& board);
 // As it is written to a file: indented, with a newline at the end.
 std::string to_text(const Board& board);
 
-// The five boards, in the order in which they are listed: boards.cc.
+// The five boards, in the order in which they are listed (boards.h).
 std::vector<Board> all_boards();
 
 }  // namespace kith::boards
