@@ -116,7 +116,11 @@ std::vector<NodeId> Swim::Impl::draw_members(std::size_t count, const NodeId& ex
 
 void Swim::Impl::gossip_tick(TimePoint now) {
   next_gossip = now + settings.gossip_interval;
-  for (const NodeId& to : draw_members(settings.gossip_fanout, own.id, true))
+  gossip_to(settings.gossip_fanout);
+}
+
+void Swim::Impl::gossip_to(unsigned fanout) {
+  for (const NodeId& to : draw_members(fanout, own.id, true))
     send(to, schema::Gossip{compose(to, settings.news_bytes_max)});
 }
 
@@ -268,6 +272,9 @@ void Swim::raise_boot(TimePoint, Incarnation seen) {
 }
 
 const MemberRecord& Swim::own() const { return impl_->own; }
+void Swim::hurry() {
+  if (!impl_->quiet()) impl_->gossip_to(impl_->settings.hurry_fanout);
+}
 void Swim::leave(TimePoint now) { impl_->leave(now); }
 
 bool Swim::on_record(TimePoint now, const MemberRecord& record, bool direct) {

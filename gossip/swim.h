@@ -58,6 +58,7 @@ struct SwimSettings {
   unsigned health_max = 8;  // local health multiplies timeouts and the probe interval by 1 to this
   Duration gossip_interval = std::chrono::milliseconds(200);
   unsigned gossip_fanout = 3;
+  unsigned hurry_fanout = 16;                                // of hurry(): everybody in a small cluster
   unsigned retransmit_mult = 4;       // a change is sent mult * ceil(log10(n + 1)) times
   std::size_t news_bytes_max = 4096;  // records and accusations in one message, about
   Duration sync_interval = std::chrono::seconds(2);  // digest to one random member
@@ -151,6 +152,8 @@ class Swim {
   // is taken. Signs.
   void set_own(TimePoint now, const schema::MemberRecord& own, Samples progress);
   [[nodiscard]] const schema::MemberRecord& own() const;  // as signed last
+  // Tells up to `hurry_fanout` members at once instead of at the next gossip interval: for changes that others wait for.
+  void hurry();
   // We leave: the signed record with left = true spreads as LEAVE to every member
   // (take_outgoing()).
   void leave(TimePoint now);

@@ -98,6 +98,7 @@ struct Swim::Impl {
   void on_member_timer(TimePoint now, const NodeId& id);
   void forget(SwimMember& member);
   void gossip_tick(TimePoint now);
+  void gossip_to(unsigned fanout);
   [[nodiscard]] bool reachable(const NodeId& id) const;
   // Up to `count` different members that we reach (neighbours only, if set), without `except`.
   // Suspects only if asked for.

@@ -326,6 +326,13 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
   const schema::MemberRecord& record = member->record();
   progress_.note(record.id, record.samples, record.step);
   progress_.note_data(record);
+  // Somebody knows that the run's length is reached. Counts that are up to date let everybody see it now: a node that trains on
+  // while others rest pulls the average to its own data.
+  if (record.run_state == RunState::kFinishing && state_ == RunState::kTraining && now() >= next_hurry_) {
+    next_hurry_ = now() + preset_.probe_interval / 10;
+    refresh_record();
+    roster_.hurry();
+  }
 }
 
 void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {

@@ -214,6 +214,7 @@ class ControlLoop {
   TimePoint leave_deadline_;
   std::uint64_t epochs_evaluated_ = 0;
   TimePoint next_beat_;
+  TimePoint next_hurry_;
   TimePoint next_status_;
   std::vector<BulkPeer> bulk_peers_;
   bool peers_changed_ = true;

@@ -26,8 +26,8 @@ void ControlLoop::enter(RunState state) {
   say(LogLevel::kInfo, "state", {{"from", schema::name_of(state_)}, {"to", schema::name_of(state)}});
   state_ = state;
   waiting_for_.clear();
-  refresh_record();
   beat();
+  roster_.hurry();
   ExchangeLoop* exchange = parts_.exchange;
   switch (state) {
     case RunState::kTraining:

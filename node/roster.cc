@@ -103,6 +103,11 @@ bool Roster::on_message(const NodeId& from, const schema::Message& message) {
 
 void Roster::set_own(const MemberRecord& own, Samples progress) { swim_.set_own(clock_.now(), own, progress); }
 
+void Roster::hurry() {
+  swim_.hurry();
+  send_all();
+}
+
 void Roster::leave() {
   swim_.leave(clock_.now());
   send_all();

@@ -53,6 +53,8 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   void set_own(const schema::MemberRecord& own, Samples progress);
   [[nodiscard]] const schema::MemberRecord& own() const { return swim_.own(); }
   void on_own_pause() { swim_.on_own_pause(clock_.now()); }
+  // Tells what is new at once: see gossip::Swim::hurry().
+  void hurry();
   // Says LEAVE to every member.
   void leave();
   // To every member that we have a link to and that `wanted` accepts.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/membership/swim_network.h"
@@ -43,6 +44,27 @@ TEST(Bytes, PerNodeDoNotDependOnTheNumberOfNodes) {
   EXPECT_LT(many, few * 1.2);
   EXPECT_GT(many, few * 0.8);
   EXPECT_LT(many, 100e3);
+}
+
+TEST(Hurry, TellsASmallClusterAtOnceAndALargeOneNoMoreThanItsFanout) {
+  for (const std::size_t nodes : {8U, 64U}) {
+    SwimNetwork network(nodes, kLocal, 2);
+    network.introduce_all();
+    network.run(seconds(3));
+    MemberRecord own = network.swim(3).own();
+    own.run_state = schema::RunState::kFinishing;
+    network.swim(3).set_own(network.now(), own, 0);
+    network.swim(3).hurry();
+    const auto sent = network.swim(3).take_outgoing();
+    EXPECT_EQ(sent.size(), std::min<std::size_t>(nodes - 1, kLocal.hurry_fanout));
+    std::set<NodeId> told;
+    for (const auto& out : sent) {
+      told.insert(out.to);
+      EXPECT_EQ(std::get<schema::Gossip>(out.message).news.records.at(0).run_state,
+                schema::RunState::kFinishing);
+    }
+    EXPECT_EQ(told.size(), sent.size()) << "nobody is told twice";
+  }
 }
 
 TEST(Figures, ReachEverybodyWithinSeconds) {
