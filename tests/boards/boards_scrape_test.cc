@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 
@@ -47,8 +48,14 @@ TEST_F(FourNodes, ShowExactlyTheListedMetrics) {
            cluster_[0].metric("kith_consensus_distance_relative") >= 0 &&
            cluster_[0].get_text("/metrics").find("kith_peer_last_exchange") != std::string::npos;
   }));
+  const std::string text = cluster_[0].get_text("/metrics");
+  if (std::system("command -v promtool >/dev/null 2>&1") == 0) {
+    const std::string file = cluster_.folder() + "/scrape.txt";
+    std::ofstream(file) << text;
+    EXPECT_EQ(std::system(("promtool check metrics < '" + file + "'").c_str()), 0);
+  }
   const MetricTable listed = listed_metrics();
-  const MetricTable scraped = scraped_metrics(cluster_[0].get_text("/metrics"));
+  const MetricTable scraped = scraped_metrics(text);
   for (const auto& [name, row] : listed)
     EXPECT_TRUE(scraped.contains(name)) << name << " is listed but not there";
   for (const auto& [name, row] : scraped) {
