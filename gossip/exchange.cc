@@ -224,7 +224,9 @@ Status ExchangeMachine::restore(const LedgerImage& image) {
   if (contents.self != settings.self) {
     return fail(ErrorCode::kCorrupt, "exchange ledger in the checkpoint: it is node " +
                                          contents.self.short_hex() + "'s, this is node " +
-                                         settings.self.short_hex());
+                                         settings.self.short_hex() +
+                                         "; start with an empty data directory, or with the "
+                                         "identity.key that wrote the checkpoint");
   }
   if (contents.incarnation >= settings.incarnation) {
     return fail("exchange ledger in the checkpoint: written in incarnation " +

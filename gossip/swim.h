@@ -125,6 +125,8 @@ struct SwimEvent {
   NodeId id;
   std::string name;
   std::string address;
+  schema::MemberState state = schema::MemberState::kAlive;  // of kUsurped: what the teller says of it
+  Incarnation incarnation = 0;
 };
 
 struct SwimOutgoing {

@@ -46,7 +46,7 @@ bool Swim::Impl::check(const MemberRecord& record) {
 }
 
 void Swim::Impl::emit(SwimEvent::Kind kind, const MemberRecord& record) {
-  events.push_back({kind, record.id, record.name, record.control_address});
+  events.push_back({kind, record.id, record.name, record.control_address, record.state, record.incarnation});
 }
 
 bool Swim::Impl::take_record(TimePoint now, const NodeId& from, const MemberRecord& record,

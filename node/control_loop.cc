@@ -116,7 +116,7 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
       last_turn_(now()),
       waiting_since_(now()),
       next_waiting_word_(now() + std::chrono::seconds(2)) {
-  next_checkpoint_ = now() + from_seconds(parts_.config->checkpoint.every_seconds);
+  schedule_checkpoint();
   data_share_.describe(record_);
   parts_.policy->set_book(&roster_);
   if (parts_.restored) {
@@ -288,9 +288,17 @@ void ControlLoop::on_refused(const Refused& refused) {
 
 // A copied data directory. Of the two processes this is the one that ends.
 void ControlLoop::identity_in_use(const std::string& where) {
-  say(LogLevel::kError, "this node's identity is in use elsewhere: a copied data directory? Remove identity.key and incarnation "
-                        "from the copy, and it becomes a node of its own", {{"other", where}});
+  say(LogLevel::kError, "this node's identity is in use elsewhere: a copied data directory? Give the copy an empty one, and it "
+                        "becomes a node of its own", {{"other", where}});
   exit_code_ = exit_code(ErrorCode::kDataDirInUse);
+}
+
+void ControlLoop::pass_incarnation(Incarnation seen, const NodeId& teller) {
+  say(LogLevel::kWarn, "members know a later start of this node than its data directory does: starting again above it",
+      {{"peer", teller.short_hex()}, {"boot_there", std::to_string(seen >> 32)},
+       {"boot_here", std::to_string(parts_.incarnation >> 32)}});
+  incarnation_to_pass_ = seen;
+  exit_code_ = exit_code(ErrorCode::kFailed);
 }
 
 void ControlLoop::on_peer_up(const PeerUp& up) {
@@ -301,14 +309,7 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
     }
     // The incarnation file is gone or old: what others remember of this node would make it deaf.
     const Incarnation seen = up.welcome->seen_incarnation;
-    if (join_.state() == JoinState::kSeeking && seen >= parts_.incarnation) {
-      say(LogLevel::kWarn, "members know a later start of this node than its data directory does: starting again above it",
-          {{"peer", up.id.short_hex()}, {"boot_there", std::to_string(seen >> 32)},
-           {"boot_here", std::to_string(parts_.incarnation >> 32)}});
-      incarnation_to_pass_ = seen;
-      exit_code_ = exit_code(ErrorCode::kFailed);
-      return;
-    }
+    if (join_.state() == JoinState::kSeeking && seen >= parts_.incarnation) return pass_incarnation(seen, up.id);
   }
   if (!roster_.on_peer_up(up)) {
     say(LogLevel::kWarn, "a member record with a wrong signature was dropped", {{"id", up.id.short_hex()}});
@@ -320,7 +321,12 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
 void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
   using Kind = gossip::SwimEvent::Kind;
   peers_changed_ = true;
-  if (event.kind == Kind::kUsurped) return identity_in_use(event.name + " at " + event.address);
+  if (event.kind == Kind::kUsurped) {
+    // A later start of ours that is gone: the boot counter was lost. One that lives is another process.
+    if (event.state == schema::MemberState::kDead || event.state == schema::MemberState::kLeft)
+      return pass_incarnation(event.incarnation, event.id);
+    return identity_in_use(event.name + " at " + event.address);
+  }
   const gossip::SwimMember* member = roster_.find(event.id);
   if (member == nullptr) return;
   const schema::MemberRecord& record = member->record();

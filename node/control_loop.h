@@ -140,6 +140,7 @@ class ControlLoop {
   void on_refused(const Refused& refused);
   void on_member_event(const gossip::SwimEvent& event);
   void identity_in_use(const std::string& where);
+  void pass_incarnation(Incarnation seen, const NodeId& teller);
   void handle_happenings();
   void on_exchange(const gossip::ExchangeEvent& event);
   void beat();                               // once per probe interval: our figures, FINAL again, lag
@@ -157,6 +158,7 @@ class ControlLoop {
   void advance_leaving();
   void finish_leaving();
   [[nodiscard]] CheckpointFacts facts() const;
+  void schedule_checkpoint();
   void write_checkpoint(std::function<void(const Result<std::string>&)> done = {});
 
   // control_adopt.cc: how far behind, and taking the cluster's state

@@ -183,8 +183,14 @@ CheckpointFacts ControlLoop::facts() const {
   return facts;
 }
 
+// 0 seconds: only when leaving, and at the end.
+void ControlLoop::schedule_checkpoint() {
+  const double seconds = parts_.config->checkpoint.every_seconds;
+  next_checkpoint_ = seconds > 0 ? now() + from_seconds(seconds) : TimePoint::max();
+}
+
 void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&)> done) {
-  next_checkpoint_ = now() + from_seconds(parts_.config->checkpoint.every_seconds);
+  schedule_checkpoint();
   if (unhealthy_) {
     if (done) done(fail(ErrorCode::kNonFinite, "the state is not finite: no checkpoint is written over a sound one"));
     return;

@@ -124,6 +124,33 @@ TEST(Incarnation, ALostFileIsPassedByWhatMembersRemember) {
   EXPECT_TRUE(cluster.wait(seconds(15), "it takes part", [&] { return number(cluster[2], "exchanges_total") > before + 5; }));
 }
 
+TEST(Incarnation, ANodeWithoutSeedsPassesItWhenMembersFindIt) {
+  Cluster cluster(light());
+  for (int i = 0; i < 2; ++i) cluster.add(island({}));
+  ASSERT_TRUE(cluster.wait(seconds(15), "two", [&] { return everybody_sees(cluster, 2); }));
+  const std::string address = cluster[0].address();
+  cluster[0].signal(SIGTERM);
+  ASSERT_TRUE(cluster[0].wait_exit(seconds(30)));
+  fs::remove(cluster[0].folder() + "/data/incarnation");
+  fs::remove_all(cluster[0].folder() + "/data/checkpoints");
+  NodeOptions alone;
+  alone.flags = {"--join", "", "--listen", address};
+  cluster.restart(0, alone);
+  ASSERT_TRUE(cluster.wait(seconds(20), "it starts again", [&] { return ready_lines(cluster[0]) == 2; }));
+  cluster[0].set_http(last_http(cluster[0]));
+  EXPECT_TRUE(cluster.wait(seconds(20), "both see two", [&] { return everybody_sees(cluster, 2); }));
+}
+
+TEST(Checkpoints, OfNoIntervalAreWrittenAtTheStartAndWhenLeavingOnly) {
+  Cluster cluster(light());
+  cluster.add(island({"checkpoint.every_seconds=0"}));
+  ASSERT_TRUE(cluster.wait(seconds(15), "60 steps", [&] { return number(cluster[0], "step") >= 60; }));
+  EXPECT_EQ(cluster[0].metric("kith_checkpoints_total"), 1.0);
+  cluster[0].signal(SIGTERM);
+  ASSERT_TRUE(cluster[0].wait_exit(seconds(30)));
+  EXPECT_NE(cluster[0].log().find("leaving: checkpoint written"), std::string::npos);
+}
+
 TEST(PartialViews, TwelveNodesWithLinksToAFewSeeAllOfThemAndADeathIsKnownEverywhere) {
   Cluster cluster(light());
   constexpr std::size_t kNodes = 12;
