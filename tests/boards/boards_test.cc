@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -79,6 +81,17 @@ TEST(Boards, AreWhatTheGeneratorMakes) {
   for (const auto& [name, board] : checked_in_boards()) there.insert(name);
   EXPECT_EQ(there, made);
   EXPECT_EQ(made.size(), 5U);
+}
+
+TEST(Boards, AreWrittenByTheTool) {
+  const std::string folder = KITH_BINARY_DIR "/boards-made";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  ASSERT_EQ(std::system(("'" KITH_MAKE_BOARDS "' '" + folder + "'").c_str()), 0);
+  for (const Board& board : all_boards())
+    EXPECT_EQ(read_text(folder + "/" + board.uid + ".json"), to_text(board));
+  EXPECT_NE(std::system(("'" KITH_MAKE_BOARDS "' '" + folder + "/nowhere' 2>/dev/null").c_str()),
+            0);
 }
 
 TEST(Boards, KeepTheirAddresses) {
