@@ -188,5 +188,34 @@ TEST(Sharing, AClusterThatIsStoppedAndStartedAgainSharesAsBefore) {
   EXPECT_GT(samples_of(cluster[3], "step"), 30);
 }
 
+// Two classes, told apart by the first of eight values.
+std::vector<std::string> own_data(const std::string& folder, const std::string& name, std::size_t samples) {
+  std::string inputs, labels;
+  for (std::size_t i = 0; i < samples; ++i) {
+    labels += static_cast<char>(i % 2);
+    for (std::size_t v = 0; v < 8; ++v)
+      inputs += static_cast<char>(v == 0 ? 200 * (i % 2) : (i * 7 + v * 31) % 97);
+  }
+  const std::string x = folder + "/" + name + "-x.npy", y = folder + "/" + name + "-y.npy";
+  write_npy(x, "|u1", "(" + std::to_string(samples) + ", 8)", inputs);
+  write_npy(y, "|u1", "(" + std::to_string(samples) + ",)", labels);
+  return {"data.format=npy", "data.train=[\"" + x + "\", \"" + y + "\"]", "data.test=[]", "data.classes=2",
+          "data.mean=0.3", "data.std=0.3",      "train.min_step_ms=5", "run.epochs=3", "run.start_members=2"};
+}
+
+// A hundred samples on one node, a thousand on the other: neither waits for the other's last batches, and the run ends when
+// three times 1,100 samples are done.
+TEST(Sharing, NodesWithDataOfTheirOwnAndOfUnequalSizeEndTogether) {
+  Cluster cluster(digits_config("linear", 3));
+  cluster.add(with(own_data(cluster.folder(), "small", 100)));
+  cluster.add(with(own_data(cluster.folder(), "large", 1000)));
+  ASSERT_TRUE(cluster.all_exit_zero(seconds(60)));
+  const auto metadata = metadata_of(cluster.folder() + "/n1/data/model.safetensors");
+  ASSERT_TRUE(metadata.contains("progress"));
+  EXPECT_GE(std::stod(metadata.at("progress")), 3 * 1100.0);
+  EXPECT_TRUE(bytes_of(cluster.folder() + "/n1/data/model.safetensors") ==
+              bytes_of(cluster.folder() + "/n2/data/model.safetensors"));
+}
+
 }  // namespace
 }  // namespace kith::e2e
