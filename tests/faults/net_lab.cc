@@ -22,10 +22,14 @@ namespace {
 constexpr const char* kNetnsFolder = "/run/netns";
 constexpr std::size_t kNodesMax = 200;
 
-std::string ip(const std::vector<std::string>& arguments) {
+std::string file_of(const std::string& netns) { return std::string(kNetnsFolder) + "/" + netns; }
+
+// `ip`, inside a namespace if one is named. Not by `ip -n` or `ip netns exec`: these also mount,
+// which fails in a chroot.
+std::string ip(const std::string& netns, const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {tool("ip")};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return must_run(command);
+  return must_run(command, netns.empty() ? "" : file_of(netns));
 }
 
 // The process that a lab's namespace is named after.
@@ -69,11 +73,11 @@ std::string find_missing() {
   const auto made = run_program({tool("ip"), "netns", "add", probe});
   if (made.exit.code != 0) return "this machine makes no network namespaces: " + made.output;
   std::string reason;
-  const auto bridge =
-      run_program({tool("ip"), "-n", probe, "link", "add", "br0", "type", "bridge"});
+  const auto bridge = run_program({tool("ip"), "link", "add", "br0", "type", "bridge"}, seconds(10),
+                                  {}, file_of(probe));
   if (bridge.exit.code != 0) reason = "this kernel makes no bridges: " + bridge.output;
-  const auto table = run_program(
-      {tool("ip"), "netns", "exec", probe, tool("nft"), "add", "table", "inet", "kith"});
+  const auto table =
+      run_program({tool("nft"), "add", "table", "inet", "kith"}, seconds(10), {}, file_of(probe));
   if (table.exit.code != 0) reason = "this kernel has no nf_tables: " + table.output;
   remove_netns(probe);
   return reason;
@@ -87,8 +91,8 @@ std::string tool(const std::string& program) {
   return "";
 }
 
-std::string must_run(const std::vector<std::string>& command) {
-  const auto run = run_program(command);
+std::string must_run(const std::vector<std::string>& command, const std::string& netns) {
+  const auto run = run_program(command, seconds(60), {}, netns);
   if (run.exit.code == 0) return run.output;
   std::string text;
   for (const auto& word : command) text += word + " ";
@@ -104,9 +108,9 @@ NetLab::NetLab(std::size_t nodes) : prefix_("kl" + std::to_string(::getpid())), 
   if (nodes > kNodesMax) throw std::runtime_error("a lab has addresses for 200 nodes");
   remove_leftovers();
   const std::string hub = name("hub");
-  ip({"netns", "add", hub});
-  ip({"-n", hub, "link", "add", "br0", "type", "bridge"});
-  ip({"-n", hub, "link", "set", "br0", "up"});
+  ip("", {"netns", "add", hub});
+  ip(hub, {"link", "add", "br0", "type", "bridge"});
+  ip(hub, {"link", "set", "br0", "up"});
   for (std::size_t k = 0; k < nodes; ++k) {
     attach(name(k), "p" + std::to_string(k), {address(k)});
     apply(k);
@@ -134,13 +138,12 @@ std::string NetLab::proxy_address(std::size_t node) {
 void NetLab::attach(const std::string& netns, const std::string& link,
                     const std::vector<std::string>& addresses) const {
   const std::string hub = name("hub");
-  ip({"netns", "add", netns});
-  ip({"-n", netns, "link", "set", "lo", "up"});
-  ip({"-n", hub, "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", netns});
-  ip({"-n", hub, "link", "set", link, "master", "br0", "up"});
-  for (const auto& address : addresses)
-    ip({"-n", netns, "addr", "add", address + "/16", "dev", "eth0"});
-  ip({"-n", netns, "link", "set", "eth0", "up"});
+  ip("", {"netns", "add", netns});
+  ip(netns, {"link", "set", "lo", "up"});
+  ip(hub, {"link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", netns});
+  ip(hub, {"link", "set", link, "master", "br0", "up"});
+  for (const auto& address : addresses) ip(netns, {"addr", "add", address + "/16", "dev", "eth0"});
+  ip(netns, {"link", "set", "eth0", "up"});
 }
 
 void NetLab::cut(std::size_t from, std::size_t to) {
@@ -197,7 +200,7 @@ void NetLab::apply(std::size_t node) const {
   rules += " }\n}\n";
   const std::string file = "/tmp/" + name(node) + ".nft";
   std::ofstream(file) << rules;
-  must_run({tool("ip"), "netns", "exec", name(node), tool("nft"), "-f", file});
+  must_run({tool("nft"), "-f", file}, netns(node));
   fs::remove(file);
 }
 
@@ -207,26 +210,29 @@ void NetLab::rate(std::size_t node, const std::string& rate) {
                                                                  {name(node), "eth0"}};
   for (const auto& [netns, device] : ends) {
     if (rate.empty()) {
-      run_program({tool("tc"), "-n", netns, "qdisc", "del", "dev", device, "root"});
+      run_program({tool("tc"), "qdisc", "del", "dev", device, "root"}, seconds(10), {},
+                  file_of(netns));
     } else {
-      must_run({tool("tc"), "-n", netns, "qdisc", "replace", "dev", device, "root", "tbf", "rate",
-                rate, "burst", "16kb", "latency", "400ms"});
+      must_run({tool("tc"), "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst",
+                "16kb", "latency", "400ms"},
+               file_of(netns));
     }
   }
 }
 
 void NetLab::mtu(std::size_t node, unsigned bytes) {
-  ip({"-n", name("hub"), "link", "set", "p" + std::to_string(node), "mtu", std::to_string(bytes)});
-  ip({"-n", name(node), "link", "set", "eth0", "mtu", std::to_string(bytes)});
+  ip(name("hub"), {"link", "set", "p" + std::to_string(node), "mtu", std::to_string(bytes)});
+  ip(name(node), {"link", "set", "eth0", "mtu", std::to_string(bytes)});
 }
 
 void NetLab::blackhole_route(std::size_t node, std::size_t to, bool on) {
-  ip({"-n", name(node), "route", on ? "add" : "del", "blackhole", address(to) + "/32"});
+  ip(name(node), {"route", on ? "add" : "del", "blackhole", address(to) + "/32"});
 }
 
 std::size_t NetLab::reset_connections(std::size_t node) {
-  const auto run = run_program({tool("ip"), "netns", "exec", name(node), tool("ss"), "-K", "-H",
-                                "-t", "-n", "state", "established", "dst", "10.77.0.0/16"});
+  const auto run = run_program(
+      {tool("ss"), "-K", "-H", "-t", "-n", "state", "established", "dst", "10.77.0.0/16"},
+      seconds(10), {}, netns(node));
   return static_cast<std::size_t>(std::count(run.output.begin(), run.output.end(), '\n'));
 }
 

@@ -72,6 +72,6 @@ class NetLab {
 // Path of a system program, empty if it is not installed.
 std::string tool(const std::string& program);
 // Runs one; its output, or an abort of the test with it when it fails.
-std::string must_run(const std::vector<std::string>& command);
+std::string must_run(const std::vector<std::string>& command, const std::string& netns = "");
 
 }  // namespace kith::e2e

@@ -225,8 +225,12 @@ double mass_error(const std::vector<Saved>& before, const std::vector<Saved>& af
 
 void expect_checkpoints_intact(Cluster& cluster, const Indices& healthy) {
   for (const std::size_t i : healthy) {
-    const auto run = run_program(
-        {kith_path(), "checkpoint", "now", "--at", cluster[i].folder() + "/data"}, seconds(30));
+    Finished run;
+    wait_until(seconds(10), [&] {  // one may be under way
+      run = run_program({kith_path(), "checkpoint", "now", "--at", cluster[i].folder() + "/data"},
+                        seconds(30));
+      return run.output.find("try again") == std::string::npos;
+    });
     EXPECT_EQ(run.exit.code, 0) << "O3: " << cluster[i].name()
                                 << " writes no checkpoint: " << run.output;
     const auto words = run.output.find("written ");

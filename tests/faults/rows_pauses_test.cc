@@ -128,14 +128,16 @@ TEST_F(Row13, ANodeWithFivePercentOfACoreGetsNobodyHealthyDeclaredDead) {
   ASSERT_TRUE(exchange(healthy()));
   const ControlGroup slow("cpu");
   slow.add(node(4).pid());
-  slow.cpu_percent(5);
-  const double before = steps_of(node(4));
-  holds_for(seconds(45), "no healthy node is dead", [&] {
-    return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead");
-  });
-  EXPECT_FALSE(any_sees({4}, {0, 1, 2, 3}, "dead")) << "the slow one calls others dead";
-  note("the slow one made " + std::to_string(steps_of(node(4)) - before) + " steps and is " +
-       seen(0, 4) + " to n1");
+  for (const unsigned percent : {5U, 1U}) {  // the model is so small that five percent do
+    slow.cpu_percent(percent);
+    const double before = steps_of(node(4));
+    holds_for(seconds(25), "no healthy node is dead", [&] {
+      return !any_sees({0, 1, 2, 3}, {0, 1, 2, 3}, "dead");
+    });
+    EXPECT_FALSE(any_sees({4}, {0, 1, 2, 3}, "dead")) << "the slow one calls others dead";
+    note("with " + std::to_string(percent) + " % it made " +
+         std::to_string(steps_of(node(4)) - before) + " steps and is " + seen(0, 4) + " to n1");
+  }
   slow.cpu_percent(100);
 }
 
