@@ -27,7 +27,7 @@ constexpr double kMessagesPerShuffle = 60.0;  // of one sender
 
 PartialViewSettings PartialViewSettings::preset(Duration probe_interval) {
   PartialViewSettings out;
-  out.shuffle_interval = probe_interval * 10;
+  out.shuffle_interval = probe_interval * 20;
   out.request_timeout = probe_interval * 2;
   return out;
 }

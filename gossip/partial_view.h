@@ -59,7 +59,8 @@ struct PartialViewSettings {
   Duration shuffle_interval = std::chrono::seconds(10);
   Duration request_timeout = std::chrono::seconds(2);  // for the answer to NEIGHBOUR
 
-  // Ten probe intervals between shuffles, two for an answer.
+  // Twenty probe intervals between shuffles (more would cost over a fifth of all membership traffic),
+  // two for an answer.
   static PartialViewSettings preset(Duration probe_interval);
 };
 
