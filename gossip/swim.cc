@@ -76,7 +76,8 @@ Swim::Impl::Impl(SwimSettings settings_in, MemberRecord own_in, RecordAuthority&
              kLimiterKeys),
       next_probe(now + Duration(random.below(settings.probe_interval.count()))),
       next_gossip(now + Duration(random.below(settings.gossip_interval.count()))),
-      next_sync(now + Duration(random.below(settings.sync_interval.count()))) {
+      next_sync(now + Duration(random.below(settings.sync_interval.count()))),
+      next_sweep(now + Duration(random.below(settings.sweep_interval.count()))) {
   sign_own();
 }
 
@@ -229,11 +230,13 @@ void Swim::Impl::tick(TimePoint now) {
   if (now >= next_probe) probe_tick(now);
   if (now >= next_gossip) gossip_tick(now);
   if (now >= next_sync) sync_tick(now);
+  if (neighbours && now >= next_sweep) sweep_tick(now);
 }
 
 TimePoint Swim::Impl::next_deadline() const {
   if (quiet()) return TimePoint::max();
   TimePoint next = std::min({next_probe, next_gossip, next_sync, timers.next()});
+  if (neighbours) next = std::min(next, next_sweep);
   if (refute_pending) next = std::min(next, refute_after);
   for (const auto& [sequence, probe] : probes) next = std::min(next, probe.next);
   for (const auto& [sequence, relay] : relays) next = std::min(next, relay.next);

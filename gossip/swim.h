@@ -62,6 +62,7 @@ struct SwimSettings {
   unsigned retransmit_mult = 4;       // a change is sent mult * ceil(log10(n + 1)) times
   std::size_t news_bytes_max = 4096;  // records and accusations in one message, about
   Duration sync_interval = std::chrono::seconds(2);  // digest to one random member
+  Duration sweep_interval = std::chrono::seconds(2);         // with neighbours: a probe of somebody else
   Duration dead_retry = std::chrono::seconds(6);     // first; doubles to ten times that
   Duration forget_after = std::chrono::hours(5);     // dead and left members
   unsigned accusations_per_interval =
@@ -101,6 +102,7 @@ struct SwimMember {
 
   std::shared_ptr<const schema::MemberRecord> held;  // never null; shared: RecordAuthority::keep()
   TimePoint heard;                                   // last direct message
+  TimePoint renewed;  // when its record last got newer, by whoever's word
   TimePoint changed;                                 // of `state`
   float rtt_seconds = -1.0F;                         // < 0: unknown; smoothed
   std::uint32_t place = 0;  // the table's: where it stands in the list of the living
@@ -177,7 +179,10 @@ class Swim {
   void on_link(TimePoint now, const NodeId& id, bool up);
   // The owner did not run for so long that it must have been stopped.
   void on_own_pause(TimePoint now);
-  // Only with partial views: who may be probed and gossiped with directly. nullopt: everybody. A
+  // Only with partial views: who may be probed and gossiped with directly. Now and then a member of whom there has been no
+  // news for long is probed too (sweep_interval), since all its neighbours may have died with it: the owner makes a link for
+  // a PING to a member without one, and keeps it for the answer.
+  // nullopt: everybody. A
   // lost link should be told (on_link) before the neighbour that it led to is dropped here.
   void set_neighbours(std::optional<std::vector<NodeId>> neighbours);
 

@@ -110,7 +110,7 @@ void Swim::Impl::add_accusation(TimePoint now, SwimMember& subject, const Accusa
     set_state(now, subject, MemberState::kSuspect);
     if (accusation.accuser != own.id &&
         random.uniform() * static_cast<double>(table.living()) < kVerifiers)
-      hurry(accusation.subject);
+      look(now, accusation.subject);
   }
   if (subject.state() == MemberState::kSuspect)
     set_suspicion_timer(now, accusation.subject, record);
@@ -166,7 +166,7 @@ void Swim::Impl::end_suspicion(TimePoint now, SwimMember& member) {
   }
   // Not enough: look again and have others look, until it is confirmed or refuted.
   for (const Accusation& accusation : it->second.accusations) changes.add({id, accusation.accuser});
-  hurry(id);
+  look(now, id);
   timers.set(id, now + settings.probe_interval * 2 * (1 + health));
 }
 

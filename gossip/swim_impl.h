@@ -155,6 +155,11 @@ struct Swim::Impl {
   // Probe it soon. With partial views members that we have no link to are left to their neighbours,
   // unless `unlinked_too`: we were one of those.
   void hurry(const NodeId& id, bool unlinked_too = false);
+  // Probe it soon, through a link made for that if need be.
+  void look(TimePoint now, const NodeId& id);
+  [[nodiscard]] bool is_stale(TimePoint now, const SwimMember& member) const;
+  void sweep_tick(TimePoint now);
+  void sweep(TimePoint now, SwimMember& member);
   SwimMember* next_target();
   void start_probe(TimePoint now, SwimMember& member);
   void ask_helpers(TimePoint now, std::uint64_t sequence, SwimProbe& probe);
@@ -217,6 +222,7 @@ struct Swim::Impl {
   std::map<std::uint64_t, SwimProbe> probes;    // <= 64
   std::map<std::uint64_t, SwimRelay> relays;    // <= 256
   std::deque<std::pair<NodeId, bool>> hurried;  // <= 256
+  std::deque<NodeId> to_sweep;                  // <= 64
   std::uint64_t next_sequence = 1;
   NodeId answering;  // its PONG will say what we would otherwise send
 
@@ -235,6 +241,7 @@ struct Swim::Impl {
   TimePoint next_probe;
   TimePoint next_gossip;
   TimePoint next_sync;
+  TimePoint next_sweep;
 
   // ---- outputs
   std::vector<SwimOutgoing> outgoing;

@@ -16,6 +16,10 @@ constexpr std::size_t kProbesMax = 64;
 constexpr std::size_t kRelaysMax = 256;
 constexpr std::size_t kHurriedMax = 256;
 constexpr int kHurriedPerTick = 2;
+constexpr std::size_t kSweepsMax = 64;
+constexpr int kSweepTries = 32;     // members looked at for one whose news is old
+constexpr int kDialIntervals = 5;   // for the owner to make a link
+constexpr int kNewsIntervals = 50;  // per hundred members: by then everybody's figures have come by
 constexpr int kLateIntervals = 8;   // so long a late PONG still tells the round-trip time
 constexpr float kRttWeight = 0.2F;  // of a new sample
 
@@ -67,6 +71,13 @@ void Swim::Impl::probe_tick(TimePoint now) {
     if (neighbours && !unlinked_too && !reachable(id) && !neighbours->contains(id)) continue;
     start_probe(now, *member);
   }
+  for (int i = 0; i < kHurriedPerTick && !to_sweep.empty(); ++i) {
+    SwimMember* member = table.find(to_sweep.front());
+    to_sweep.pop_front();
+    if (neighbours && member != nullptr && is_living(member->state()) &&
+        !is_probed(member->record().id))
+      sweep(now, *member);
+  }
 }
 
 void Swim::Impl::send_ping(const NodeId& to, std::uint64_t sequence, const NodeId& about) {
@@ -87,6 +98,50 @@ void Swim::Impl::start_probe(TimePoint now, SwimMember& member) {
     send_ping(probe.target, sequence, probe.target);
   else
     ask_helpers(now, sequence, probe);
+}
+
+bool Swim::Impl::is_stale(TimePoint now, const SwimMember& member) const {
+  const double hundreds = std::max(1.0, static_cast<double>(table.living()) / 100.0);
+  const auto news_due = Duration(static_cast<std::int64_t>(
+      static_cast<double>((settings.probe_interval * kNewsIntervals).count()) * hundreds));
+  return now - std::max(member.heard, member.renewed) > news_due;
+}
+
+void Swim::Impl::look(TimePoint now, const NodeId& id) {
+  if (!neighbours || reachable(id) || neighbours->contains(id)) return hurry(id);
+  const SwimMember* member = table.find(id);
+  if (member == nullptr || !is_stale(now, *member)) return;
+  if (to_sweep.size() < kSweepsMax && std::ranges::find(to_sweep, id) == to_sweep.end())
+    to_sweep.push_back(id);
+}
+
+// Whose neighbours are all gone would otherwise be held alive for ever. Only those of whom nothing new has come are asked: who
+// trains has new figures all the time, and may be out of our reach and well.
+void Swim::Impl::sweep_tick(TimePoint now) {
+  next_sweep = now + settings.sweep_interval;
+  if (leaving || table.living() == 0) return;
+  for (int tries = 0; tries < kSweepTries; ++tries) {
+    SwimMember* member = table.next_in_round(random);
+    if (member == nullptr) return;
+    const NodeId& id = member->record().id;
+    if (neighbours->contains(id) || !is_living(member->state()) || is_probed(id)) continue;
+    if (!is_stale(now, *member)) continue;
+    return sweep(now, *member);
+  }
+}
+
+// No helpers: they have no link to it either.
+void Swim::Impl::sweep(TimePoint now, SwimMember& member) {
+  if (probes.size() >= kProbesMax) return;
+  const std::uint64_t sequence = next_sequence++;
+  SwimProbe& probe = probes[sequence];
+  probe.target = member.record().id;
+  probe.sent = now;
+  probe.verdict = now + suspicion::probe_length(settings, member.rtt_seconds, health) +
+                  settings.probe_interval * kDialIntervals;
+  probe.next = probe.verdict;
+  ++counters.probes;
+  send_ping(probe.target, sequence, probe.target);
 }
 
 void Swim::Impl::ask_helpers(TimePoint, std::uint64_t sequence, SwimProbe& probe) {

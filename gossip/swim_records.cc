@@ -74,6 +74,7 @@ bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source
   MemberRecord kept = record;
   kept.state = record.left ? MemberState::kLeft : hinted ? record.state : MemberState::kAlive;
   SwimMember& member = table.add(now, authority.keep(kept));
+  member.renewed = now;
   member.hinted = hinted;
   emit(SwimEvent::Kind::kJoined, kept);
   if (is_gone(kept.state))
@@ -96,6 +97,7 @@ bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& membe
   const bool only_figures = source != Source::kOwner && !matters(record, held);
   if (only_figures && !figures_taken.take(now, own.id)) return true;  // there will be newer ones
   if (!check(record)) return false;
+  member.renewed = now;
   const bool risen = record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce;
   const bool still_gone = is_gone(held.state) && is_gone(record.state) && source != Source::kOwner;
   MemberState state = held.state;

@@ -75,9 +75,9 @@ bool Roster::on_peer_up(const PeerUp& up) {
     if (const SwimMember* member = swim_.find(up.id); member != nullptr && (apart || view_->isolated()))
       view_->join(now, member->record());
   }
-  if (const auto it = waiting_.find(up.id); it != waiting_.end()) {
-    control_->send(up.id, it->second.message);
-    waiting_.erase(it);
+  if (const auto it = waiting_.find(up.id); it != waiting_.end() && it->second.message) {
+    control_->send(up.id, *it->second.message);
+    it->second = {std::nullopt, now + kWaitingPatience};
   }
   return true;
 }
@@ -145,8 +145,12 @@ std::vector<SwimEvent> Roster::turn() {
 }
 
 void Roster::send_all() {
-  for (auto& out : swim_.take_outgoing())
-    if (control_ != nullptr) control_->send(out.to, out.message);  // no link or no room: lost, like any message
+  for (auto& out : swim_.take_outgoing()) {
+    if (view_ && std::holds_alternative<schema::Ping>(out.message))
+      send_or_dial(std::move(out));
+    else if (control_ != nullptr)
+      control_->send(out.to, out.message);  // no link or no room: lost, like any message
+  }
 }
 
 bool Roster::is_near(const NodeId& id) const { return !view_ || view_->record_of(id) != nullptr; }
@@ -171,6 +175,7 @@ void Roster::choose_view() {
   } else if (view_ && members < settings_.partial_view_above * 3 / 4) {
     view_.reset();
     watched_.clear();
+    waiting_.clear();
     swim_.set_neighbours(std::nullopt);
     links_changed_ = true;
     log_.log(LogLevel::kInfo, "node", "fewer members: links with all of them from now on",
@@ -194,7 +199,7 @@ void Roster::turn_view(const std::vector<SwimEvent>& events) {
   for (auto& out : view_->take_outgoing()) send_or_dial(std::move(out));
   std::erase_if(waiting_, [&](const auto& entry) {
     if (entry.second.until > at) return false;
-    view_->on_link_lost(at, entry.first);  // none could be made
+    if (entry.second.message) view_->on_link_lost(at, entry.first);  // none could be made
     links_changed_ = true;
     return true;
   });
@@ -219,7 +224,7 @@ void Roster::send_or_dial(gossip::SwimOutgoing out) {
   if (control_ == nullptr || control_->linked(out.to)) {
     if (control_ != nullptr) control_->send(out.to, out.message);
   } else if (waiting_.size() < kWaitingMax || waiting_.contains(out.to)) {
-    waiting_[out.to] = {std::move(out.message), clock_.now() + kWaitingPatience};
+    waiting_.insert_or_assign(out.to, Waiting{std::move(out.message), clock_.now() + kWaitingPatience});
     links_changed_ = true;
   }
 }

@@ -103,10 +103,10 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   std::optional<gossip::PartialView> view_;
   std::vector<NodeId> watched_;             // what Swim was given as neighbours
   struct Waiting {
-    schema::Message message;
+    std::optional<schema::Message> message;  // empty: sent, the link is kept for the answer
     TimePoint until;
   };
-  std::map<NodeId, Waiting> waiting_;       // for a link to its receiver; at most kWaitingMax
+  std::map<NodeId, Waiting> waiting_;       // links made for one message; at most kWaitingMax
   std::map<NodeId, TimePoint> dial_after_;
   std::map<NodeId, std::string> dialled_;
   std::size_t dials_ = 0;                   // entries of dialled_ that are not empty
