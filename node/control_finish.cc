@@ -63,7 +63,7 @@ void ControlLoop::advance_finish() {
   }
   switch (finish_.phase()) {
     case FinishPhase::kDeclaring:
-      if (!settling_) declare();
+      if (!settling_ && !parts_.checkpointer->busy()) declare();
       break;
     case FinishPhase::kFetching:
       if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) fetch_final_manifest();
@@ -142,10 +142,25 @@ void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
   parts_.trainer->evaluate();
 }
 
+// A declarer that we know, of a run that has ended as far as we see, or as most living members say.
+bool ControlLoop::is_credible(const schema::Final& final) const {
+  if (final.declarer != self_ && roster_.find(final.declarer) == nullptr) return false;
+  if (progress_.done() || state_ == RunState::kFinishing || state_ == RunState::kComplete) return true;
+  std::size_t living = 0, ended = 0;
+  for (const auto& peer : finish_peers()) {
+    if (!peer.live) continue;
+    ++living;
+    ended += peer.run_state == RunState::kFinishing || peer.run_state == RunState::kComplete ? 1 : 0;
+  }
+  return ended * 2 > living;
+}
+
 void ControlLoop::accept_final(const schema::Final& final) {
   if (parts_.composition.finish == gossip::Finish::kNone || state_ == RunState::kLeaving) return;
   if (final.run_digest != run_digest(parts_.config->cluster.name, parts_.config->run.id)) return;
   if (finish_.final() && finish_.final()->root == final.root) return;
+  // Repeated with each beat until we have it: it can wait for a checkpoint, whose moment must not be mixed with another.
+  if (!is_credible(final) || parts_.checkpointer->busy()) return;
   if (!verify(final.declarer, final_hash(final), final.signature)) {
     say(LogLevel::kWarn, "a FINAL with a wrong signature was dropped", {{"declarer", final.declarer.short_hex()}});
     return;

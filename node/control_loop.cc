@@ -19,6 +19,7 @@ namespace {
 constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(100);
 constexpr Duration kOwnPause = std::chrono::seconds(2);      // the loop did not run for so long: we were stopped
 constexpr Duration kStatusEvery = std::chrono::milliseconds(50);
+constexpr std::size_t kRefusalsSaidMax = 1024;
 constexpr std::size_t kRecentRounds = 16;
 constexpr Duration kNonFiniteForgotten = std::chrono::minutes(2);
 constexpr int kNonFiniteDoublings = 8;
@@ -120,7 +121,7 @@ ControlLoop::ControlLoop(ControlParts parts, std::function<void(const gossip::Ex
   data_share_.describe(record_);
   parts_.policy->set_book(&roster_);
   if (parts_.restored) {
-    depth_ahead_ = static_cast<std::int64_t>(parts_.restored->depth_ahead);
+    depth_ahead_ = static_cast<std::int64_t>(std::clamp(parts_.restored->depth_ahead, -1e15, 1e15));
     for (const auto& [hex, samples] : parts_.restored->others_samples) {
       const auto id = NodeId::from_hex(hex);
       const auto steps = parts_.restored->others_steps.find(hex);
@@ -281,8 +282,14 @@ void ControlLoop::on_refused(const Refused& refused) {
     return identity_in_use(reject.detail);
   const bool self = reject.code == RejectCode::kSelf;
   // A name may stand for others too, so it stays dialled.
-  say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member",
-      {{"address", refused.address}, {"reason", reject.detail}});
+  std::string& said = refusals_said_[refused.address];
+  if (refusals_said_.size() > kRefusalsSaidMax) {
+    refusals_said_.clear();
+  } else if (said != reject.detail) {
+    said = reject.detail;
+    say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member; it is asked again for ever",
+        {{"address", refused.address}, {"reason", reject.detail}});
+  }
   join_.on_refused(refused.address, reject);
 }
 

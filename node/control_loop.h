@@ -184,6 +184,7 @@ class ControlLoop {
   void declare();
   void declare_with(std::vector<std::int64_t> integers);
   void accept_final(const schema::Final& final);
+  [[nodiscard]] bool is_credible(const schema::Final& final) const;
   void fetch_final_manifest();
   void on_manifest(const Slice& bytes);
   void fetch_final_items();
@@ -217,6 +218,7 @@ class ControlLoop {
   std::uint64_t epochs_evaluated_ = 0;
   TimePoint next_beat_;
   TimePoint next_hurry_;
+  std::map<std::string, std::string> refusals_said_;   // of seeds: said again only when the reason changes
   TimePoint next_status_;
   std::vector<BulkPeer> bulk_peers_;
   bool peers_changed_ = true;

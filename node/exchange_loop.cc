@@ -145,6 +145,13 @@ void ExchangeLoop::set_peers(std::vector<BulkPeer> peers) {
   });
 }
 
+// Unless another peer has taken the place of the one that was dialled there.
+void ExchangeLoop::undial(const std::string& address) {
+  const bool shared =
+      std::any_of(dialled_.begin(), dialled_.end(), [&](const auto& other) { return other.second == address; });
+  if (!address.empty() && !shared) mesh_.undial(address);
+}
+
 // Keeps a link to every peer and tells the machine who is there and reachable.
 void ExchangeLoop::connect_peers(TimePoint now) {
   std::vector<ExchangeMachine::Peer> present;
@@ -153,10 +160,7 @@ void ExchangeLoop::connect_peers(TimePoint now) {
     const bool linked = mesh_.linked(peer.id);
     if (peer.exchanges) present.push_back({peer.id, peer.incarnation, linked});
     auto& dialled = dialled_[peer.id];
-    if (!dialled.empty() && dialled != peer.bulk_address) {
-      mesh_.undial(dialled);
-      dialled.clear();
-    }
+    if (!dialled.empty() && dialled != peer.bulk_address) undial(std::exchange(dialled, std::string()));
     if (linked || !dialled.empty()) {
       dial_after_.erase(peer.id);
       continue;
@@ -178,9 +182,10 @@ void ExchangeLoop::connect_peers(TimePoint now) {
       ++it;
       continue;
     }
-    if (!it->second.empty()) mesh_.undial(it->second);
+    const std::string address = it->second;
     dial_after_.erase(it->first);
     it = dialled_.erase(it);
+    undial(address);
   }
   std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   machine_.set_peers(now, std::move(present));

@@ -85,6 +85,7 @@ class ExchangeLoop {
   void post(std::function<void()> command);
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
+  void undial(const std::string& address);
   void turn(TimePoint now);      // ticks, rounds, outgoing, events
   [[nodiscard]] std::vector<NodeId> reachable_donors() const;
   void report_fetch();           // what arrived, who was lost, the end

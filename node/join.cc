@@ -21,6 +21,7 @@ void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reje
     self_seen_ = true;
     return;
   }
+  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end()) return;  // some member's
   trouble_[seed] = "refused: " + reject.detail;
   refused_.insert(seed);
   const bool every = std::all_of(settings_.seeds.begin(), settings_.seeds.end(),
@@ -29,6 +30,7 @@ void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reje
 }
 
 void JoinMachine::on_unreachable(const std::string& seed, const std::string& why) {
+  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end()) return;
   trouble_[seed] = why;
   refused_.erase(seed);
 }

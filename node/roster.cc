@@ -18,7 +18,7 @@ gossip::SwimSettings swim_settings(const RosterSettings& settings) {
   return swim;
 }
 
-constexpr std::size_t kWaitingMax = 64;
+constexpr std::size_t kWaitingMax = 256;
 constexpr Duration kWaitingPatience = std::chrono::seconds(10);
 constexpr unsigned kFirstNeighbours = 3;                    // asked when the partial view is taken up
 
@@ -162,6 +162,7 @@ void Roster::choose_view() {
   if (!view_ && members > settings_.partial_view_above) {
     view_.emplace(gossip::PartialViewSettings::preset(settings_.probe_interval), swim_.own(),
                   static_cast<gossip::RecordAuthority&>(*this), random_.fork("view"), at);
+    swim_.set_neighbours(std::vector<NodeId>{});  // links that go now say nothing
     std::vector<const MemberRecord*> linked;
     for (const auto& [id, member] : swim_.members()) {
       if (member.state() != MemberState::kAlive) continue;
@@ -175,6 +176,8 @@ void Roster::choose_view() {
   } else if (view_ && members < settings_.partial_view_above * 3 / 4) {
     view_.reset();
     watched_.clear();
+    for (const auto& [id, message] : waiting_)
+      if (swim_.find(id) == nullptr) drop_link(id);
     waiting_.clear();
     swim_.set_neighbours(std::nullopt);
     links_changed_ = true;
@@ -201,6 +204,7 @@ void Roster::turn_view(const std::vector<SwimEvent>& events) {
     if (entry.second.until > at) return false;
     if (entry.second.message) view_->on_link_lost(at, entry.first);  // none could be made
     links_changed_ = true;
+    if (swim_.find(entry.first) == nullptr) drop_link(entry.first);  // nothing else would
     return true;
   });
 }
@@ -268,12 +272,16 @@ void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
 }
 
 void Roster::drop_link(const NodeId& id) {
-  const auto it = dialled_.find(id);
-  if (it != dialled_.end() && !it->second.empty()) --dials_;
-  if (it != dialled_.end() && !it->second.empty() && control_ != nullptr && !seeds_.contains(it->second))
-    control_->undial(it->second);
-  if (it != dialled_.end()) dialled_.erase(it);
   dial_after_.erase(id);
+  const auto it = dialled_.find(id);
+  if (it == dialled_.end()) return;
+  const std::string address = it->second;
+  dialled_.erase(it);
+  if (address.empty()) return;
+  --dials_;
+  // Another member may have taken the place of this one.
+  const bool shared = std::any_of(dialled_.begin(), dialled_.end(), [&](const auto& other) { return other.second == address; });
+  if (control_ != nullptr && !shared && !seeds_.contains(address)) control_->undial(address);
 }
 
 void Roster::say(const SwimEvent& event) {

@@ -129,16 +129,39 @@ TEST(Incarnation, ANodeWithoutSeedsPassesItWhenMembersFindIt) {
   for (int i = 0; i < 2; ++i) cluster.add(island({}));
   ASSERT_TRUE(cluster.wait(seconds(15), "two", [&] { return everybody_sees(cluster, 2); }));
   const std::string address = cluster[0].address();
+  NodeOptions again;
+  again.flags = {"--join", "", "--listen", address};
+  for (int boot = 2; boot <= 3; ++boot) {  // so that its first start is not told from another by its nonce alone
+    cluster[0].signal(SIGTERM);
+    ASSERT_TRUE(cluster[0].wait_exit(seconds(30)));
+    cluster.restart(0, again);
+    ASSERT_TRUE(cluster.wait(seconds(20), "two again", [&] { return everybody_sees(cluster, 2); }));
+  }
   cluster[0].signal(SIGTERM);
   ASSERT_TRUE(cluster[0].wait_exit(seconds(30)));
   fs::remove(cluster[0].folder() + "/data/incarnation");
   fs::remove_all(cluster[0].folder() + "/data/checkpoints");
-  NodeOptions alone;
-  alone.flags = {"--join", "", "--listen", address};
-  cluster.restart(0, alone);
+  cluster.restart(0, again);
   ASSERT_TRUE(cluster.wait(seconds(20), "it starts again", [&] { return ready_lines(cluster[0]) == 2; }));
   cluster[0].set_http(last_http(cluster[0]));
   EXPECT_TRUE(cluster.wait(seconds(20), "both see two", [&] { return everybody_sees(cluster, 2); }));
+}
+
+TEST(Refusals, AreSaidOnceAndNotPerRetry) {
+  Cluster cluster(light());
+  cluster.add(island({}));
+  NodeOptions other = island({"run.id=other"});
+  other.flags.insert(other.flags.end(), {"--join", cluster[0].address() + ",127.0.0.1:9"});
+  cluster.add(other);
+  const double greeted = cluster[0].metric("kith_network_refused_total{reason=\"handshake\"}");
+  ASSERT_TRUE(cluster.wait(seconds(30), "it has been refused four times more", [&] {
+    return cluster[0].metric("kith_network_refused_total{reason=\"handshake\"}") >= greeted + 4;
+  }));
+  const std::string log = cluster[1].log();
+  std::size_t lines = 0;
+  for (auto at = log.find("refused by a seed"); at != std::string::npos; at = log.find("refused by a seed", at + 1)) ++lines;
+  EXPECT_EQ(lines, 1U) << log;
+  EXPECT_NE(log.find("run.id: digits-1 here, other there"), std::string::npos) << log;
 }
 
 TEST(Checkpoints, OfNoIntervalAreWrittenAtTheStartAndWhenLeavingOnly) {
