@@ -202,7 +202,7 @@ Status KithLane::connect(Pair& pair) {
   prctl(PR_SET_NAME, "exchange");  // inherited by the loop's thread: for profiles
   loop_->start();
   prctl(PR_SET_NAME, "bench");
-  while (loop_->take_happenings().empty()) std::this_thread::yield();  // the link
+  while (loop_->snapshot().mesh.messages_received == 0) std::this_thread::yield();  // the link is being made
   return {};
 }
 
