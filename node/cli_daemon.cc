@@ -88,12 +88,12 @@ std::string seconds_since(const Json& member) {
 }
 
 std::string members_table(const Json& members) {
-  CliTable table({"NAME", "ID", "ADDRESS", "STATE", "STEP", "LOSS", "RTT-MS", "LAST-EXCHANGE"});
+  CliTable table({"NAME", "ID", "ADDRESS", "STATE", "STEP", "LAG", "LOSS", "RTT-MS", "LAST-EXCHANGE"});
   for (const Json& m : members) {
     if (!m.is_object()) continue;
     table.add({field(m, "name"), field(m, "id").substr(0, 8), field(m, "address"),
-               field(m, "state"), field(m, "step"), field(m, "loss"), field(m, "rtt_ms"),
-               seconds_since(m)});
+               field(m, "state"), field(m, "step"), field(m, "lag_steps"), field(m, "loss"),
+               field(m, "rtt_ms"), seconds_since(m)});
   }
   return table.text();
 }

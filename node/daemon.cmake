@@ -7,7 +7,7 @@ add_library(kith::node_daemon ALIAS kith_node_daemon)
 target_compile_definitions(kith_node_daemon PRIVATE KITH_VERSION="${PROJECT_VERSION}")
 target_link_libraries(kith_node_daemon
   PUBLIC kith::gossip kith::membership kith::compute kith::monitoring kith::node_mesh kith::node_identity
-         kith::node_config kith::node_store)
+         kith::node_config kith::node_setup kith::node_store)
 
 add_executable(kithd kithd_main.cc)
 target_link_libraries(kithd PRIVATE kith::node_daemon kith::node_config)

@@ -72,6 +72,7 @@ std::string NodeViewAdapter::status_json() {
               {"samples", t.samples},
               {"progress", s.progress},
               {"epoch", s.epoch},
+              {"length_samples", s.length_samples > 0 ? json(s.length_samples) : json(nullptr)},
               {"loss", number(t.loss)},
               {"accuracy", s.final_accuracy >= 0 ? json(s.final_accuracy) : number(t.eval_accuracy)},
               {"learning_rate", number(t.learning_rate)},
@@ -79,6 +80,8 @@ std::string NodeViewAdapter::status_json() {
               {"members", alive},
               {"exchanges_total", c.completed_initiator + c.completed_responder},
               {"exchanges_failed_total", failed_of(c)},
+              {"bytes_sent_total", s.control.bytes_sent + s.exchange.mesh.bytes_sent},
+              {"bytes_received_total", s.control.bytes_received + s.exchange.mesh.bytes_received},
               {"shard_samples", s.self.shard_samples},
               {"staleness_steps", known(s.staleness_steps)},
               {"consensus_distance", known(s.consensus_relative)},
@@ -100,6 +103,10 @@ std::string NodeViewAdapter::status_json() {
 std::string NodeViewAdapter::members_json() {
   const NodeStatus s = loop_.status();
   const double wall = clock_.wall_seconds();
+  // Behind the deepest model of a living member, in steps: what max_lag is about.
+  Step deepest = s.self.depth;
+  for (const auto& member : s.members)
+    if (member.state() == MemberState::kAlive) deepest = std::max(deepest, member.record().depth);
   json list = json::array();
   const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
     const auto last = s.last_exchange_wall_seconds.find(r.id);
@@ -111,6 +118,7 @@ std::string NodeViewAdapter::members_json() {
                     {"run_state", schema::name_of(r.run_state)},
                     {"step", r.step},
                     {"samples", r.samples},
+                    {"lag_steps", deepest - std::min(deepest, r.depth)},
                     {"loss", number(r.loss)},
                     {"accuracy", number(r.accuracy)},
                     {"steps_per_second", number(r.steps_per_second)},
