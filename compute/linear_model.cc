@@ -58,6 +58,7 @@ ModelSchema linear_schema(std::size_t classes, std::size_t features) {
   schema.tensors.push_back({"bias", {c}, TensorKind::kParameter, classes * features, classes});
   schema.value_count = classes * features + classes;
   schema.classes = classes;
+  schema.forward_flops = 2.0 * static_cast<double>(classes * features);
   return schema;
 }
 

@@ -41,6 +41,12 @@ struct ModelSchema {
   std::size_t value_count = 0;      // floats
   std::size_t integer_count = 0;
   std::size_t classes = 0;
+  // Floating-point operations of one sample's forward pass: two per multiply-add of dense and
+  // convolutional layers; what is linear in the activations (bias, ReLU, pooling, BatchNorm) is
+  // left out, as in Kaplan et al. 2020.
+  double forward_flops = 0.0;
+  // A training step does them three times: forward, and the gradients of inputs and of weights.
+  [[nodiscard]] double training_flops() const { return 3.0 * forward_flops; }
   // Hash of names, shapes, kinds, classes and fragment size: nodes whose hashes differ never
   // exchange.
   [[nodiscard]] Hash256 hash(std::size_t fragment_bytes) const;

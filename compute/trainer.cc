@@ -410,7 +410,11 @@ void Trainer::nudge() {
   if (impl_->resting.load()) impl_->set(impl_->nudged, true);
 }
 
-TrainerStats Trainer::stats() const { return impl_->meter.read(); }
+TrainerStats Trainer::stats() const {
+  TrainerStats stats = impl_->meter.read();
+  stats.flops = static_cast<double>(stats.samples) * impl_->model.schema().training_flops();
+  return stats;
+}
 
 void Trainer::cut(std::function<void(TrainerImage)> taker) {
   impl_->post({.kind = Request::Kind::kCut, .taker = std::move(taker)});

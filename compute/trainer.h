@@ -44,7 +44,8 @@ enum class TrainerPhase { kData, kForward, kBackward, kOptimizer, kMerge, kWait,
 struct TrainerStats {
   Step steps = 0;
   Samples samples = 0;
-  double loss = 0.0;  // exponential mean, NaN before the first step
+  double flops = 0.0;  // floating-point operations of those samples (ModelSchema::training_flops)
+  double loss = 0.0;   // exponential mean, NaN before the first step
   double last_loss = 0.0;
   double grad_norm = 0.0;
   double learning_rate = 0.0;
@@ -95,7 +96,7 @@ class TrainerListener {
  public:
   virtual ~TrainerListener() = default;
   virtual void on_figures(const StepFigures&) {}  // of the step that on_step() tells next
-  virtual void on_step(Step step) = 0;  // a safe point has passed
+  virtual void on_step(Step step) = 0;            // a safe point has passed
   virtual void on_evaluated(const EvalResult&) {}
   virtual void on_nonfinite(
       const std::string& what) = 0;  // the trainer holds until adopt() or stop()

@@ -76,6 +76,11 @@ void Metrics::Impl::identity(Exposition& out, const NodeSnapshot& s) const {
 void Metrics::Impl::training(Exposition& out, const NodeSnapshot& s) const {
   out.counter("kith_train_steps_total", "Optimiser steps of this node.", s.steps);
   out.counter("kith_train_samples_total", "Training samples that this node has done.", s.samples);
+  out.counter("kith_train_tokens_total",
+              "Tokens in those samples; 0 where samples are not sequences of tokens.", s.tokens);
+  out.counter("kith_train_flops_total",
+              "Floating-point operations of those samples: three forward passes' multiply-adds.",
+              s.flops);
   out.gauge("kith_train_loss", "Training loss, exponential mean over recent steps.", s.loss);
   out.gauge("kith_train_learning_rate", "Learning rate of the latest step.", s.learning_rate);
   out.gauge("kith_train_grad_norm", "Euclidean norm of the latest gradient, before clipping.",

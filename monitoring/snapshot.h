@@ -56,7 +56,8 @@ struct NodeSnapshot {
   std::string run_state;  // one of kRunStateNames
 
   // training; counters since the process started
-  std::uint64_t steps = 0, samples = 0;
+  std::uint64_t steps = 0, samples = 0, tokens = 0;
+  double flops = 0.0;
   std::optional<double> loss, learning_rate, grad_norm;
   std::array<double, kPhaseNames.size()> phase_seconds{};
   double idle_seconds = 0.0;  // only what min_step_ms adds

@@ -180,6 +180,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.run_state = schema::name_of(s.self.run_state);
   out.steps = t.steps;
   out.samples = t.samples;
+  out.flops = t.flops;
   out.loss = finite(t.loss);
   out.learning_rate = finite(t.learning_rate);
   out.grad_norm = finite(t.grad_norm);

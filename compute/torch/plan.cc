@@ -38,12 +38,15 @@ class Planner {
 
   void add_linear(std::int64_t inputs, std::int64_t outputs) {
     add(LayerKind::kLinear);
+    count_flops(inputs * outputs);
     add_float("weight", {outputs, inputs}, TensorKind::kParameter);
     add_float("bias", {outputs}, TensorKind::kParameter);
   }
 
-  void add_conv(std::int64_t inputs, std::int64_t outputs) {
+  // `pixels`: of the image that comes out, which has the size of the one that goes in.
+  void add_conv(std::int64_t inputs, std::int64_t outputs, std::int64_t pixels) {
     add(LayerKind::kConv);
+    count_flops(inputs * outputs * 9 * pixels);
     add_float("weight", {outputs, inputs, 3, 3}, TensorKind::kParameter);
     add_float("bias", {outputs}, TensorKind::kParameter);
   }
@@ -77,6 +80,10 @@ class Planner {
  private:
   [[nodiscard]] std::string name(const char* what) const {
     return std::to_string(plan_.layers.size() - 1) + "." + what;
+  }
+
+  void count_flops(std::int64_t multiply_adds) {
+    plan_.schema.forward_flops += 2.0 * static_cast<double>(multiply_adds);
   }
 
   void add_float(const char* what, std::vector<std::int64_t> shape, TensorKind kind) {
@@ -172,13 +179,16 @@ void add_dense(Planner& planner, const ModelSpec& spec, std::int64_t inputs) {
 }
 
 void add_blocks(Planner& planner, const ModelSpec& spec) {
-  std::int64_t inputs = spec.input_shape[0];
+  std::int64_t inputs = spec.input_shape[0], height = spec.input_shape[1],
+               width = spec.input_shape[2];
   for (const std::int64_t channels : spec.channels) {
-    planner.add_conv(inputs, channels);
+    planner.add_conv(inputs, channels, height * width);
     if (spec.kind == "cnn-batchnorm") planner.add_batch_norm(channels);
     planner.add(LayerKind::kReluPool);
     planner.add(LayerKind::kMaxPool);
     inputs = channels;
+    height /= 2;
+    width /= 2;
   }
 }
 

@@ -53,6 +53,10 @@ Row overview_tiles() {
                maximum(of("kith_run_progress_samples") + " / " + of("kith_run_length_samples"))),
           stat("Samples per second", "kith_train_samples_total, rate over all nodes.", "cps",
                total(rate("kith_train_samples_total"))),
+          stat(
+              "Arithmetic",
+              "kith_train_flops_total, rate over all nodes: floating-point operations of training.",
+              "flops", total(rate("kith_train_flops_total"))),
           stat("Greatest distance",
                "kith_consensus_distance_relative of the node that is furthest from its peers.",
                "percentunit", maximum(of("kith_consensus_distance_relative")),
@@ -129,6 +133,12 @@ Row node_training() {
            "kith_train_steps_total, rate.",
            "ops",
            {{named(rate("kith_train_steps_total"))}}},
+          {"Arithmetic and tokens",
+           "kith_train_flops_total and kith_train_tokens_total, rates; no tokens where samples "
+           "are not sequences of them.",
+           "flops",
+           {{named(rate("kith_train_flops_total")), "{{node}} FLOP"},
+            {named(rate("kith_train_tokens_total")), "{{node}} tokens"}}},
           {"Duration of a step",
            "kith_train_step_duration_seconds: median and 95th percentile, without idling for "
            "min_step_ms.",

@@ -23,8 +23,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // Those of Grafana's units that are used here.
-const std::set<std::string> kUnits = {"none",  "percentunit", "s",    "ops",   "cps",
-                                      "bytes", "Bps",         "watt", "joule", "celsius"};
+const std::set<std::string> kUnits = {"none", "percentunit", "s",    "ops",   "cps",    "bytes",
+                                      "Bps",  "flops",       "watt", "joule", "celsius"};
 
 template <typename Check>
 void each_board(Check check) {

@@ -35,6 +35,7 @@ TEST(LinearModelTest, HasTheNamesAndShapesOfATorchLinearLayer) {
   EXPECT_EQ(tensors[1].offset, 15U);
   EXPECT_EQ(model.schema().value_count, 18U);
   EXPECT_EQ(model.schema().classes, 3U);
+  EXPECT_EQ(model.schema().training_flops(), 3 * 2 * 15.0);
 }
 
 TEST(LinearModelTest, TheSeedDecidesTheInitialValues) {

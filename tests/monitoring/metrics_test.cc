@@ -29,7 +29,7 @@ MemberSnapshot peer(const std::string& name, const std::string& id,
 NodeSnapshot training_node() {
   NodeSnapshot s;
   s.name = "a", s.id = "aa11", s.run = "digits-1", s.model_hash = "beef", s.version = "0.1.0";
-  s.steps = 120, s.samples = 3840, s.loss = 0.25, s.learning_rate = 0.05, s.grad_norm = 1.5;
+  s.steps = 120, s.samples = 3840, s.flops = 2.5e11, s.loss = 0.25, s.learning_rate = 0.05, s.grad_norm = 1.5;
   s.phase_seconds = {0.5, 1, 2, 0.25, 0.125, 0.0625};
   s.local = {0.3, 0.9125};
   s.progress_samples = 15000, s.progress_epochs = 1.7;
@@ -197,6 +197,7 @@ TEST_F(MetricsTest, NumbersKeepTheirPointUnderACommaLocale) {
   const Scrape out = parse_exposition(text);
   EXPECT_THAT(out.problems, IsEmpty());
   EXPECT_EQ(out.value("kith_train_samples_total"), 3840);
+  EXPECT_EQ(out.value("kith_train_flops_total"), 2.5e11);
   EXPECT_EQ(out.value("kith_train_loss"), 0.25);
 }
 

@@ -55,6 +55,18 @@ TEST(TorchSchema, HasTheNamesOfATorchSequentialAndBuffersBesideTheirWeights) {
   EXPECT_EQ(tensor(*model, "1.running_var").kind, TensorKind::kVarianceBuffer);
 }
 
+TEST(TorchSchema, CountsTheMultiplyAddsOfDenseAndConvolutionalLayers) {
+  ModelSpec cnn;  // images of 28 x 28, then 14 x 14, then 7 x 7
+  cnn.input_shape = {1, 28, 28};
+  cnn.channels = {16, 32};
+  cnn.hidden = {64};
+  const double convolutions = 9.0 * (1 * 16 * 28 * 28 + 16 * 32 * 14 * 14);
+  const double dense = 32 * 7 * 7 * 64 + 64 * 10;
+  EXPECT_EQ(make(cnn)->schema().forward_flops, 2 * (convolutions + dense));
+  cnn.kind = "mlp";
+  EXPECT_EQ(make(cnn)->schema().forward_flops, 2.0 * (28 * 28 * 64 + 64 * 10));
+}
+
 TEST(TorchMerge, AddsTheDeltaExactlyAndPublishesTheSum) {
   const auto model = make(small_spec("cnn-batchnorm"));
   std::vector<float> expected = values_of(*model);
