@@ -6,14 +6,9 @@
 #include <string>
 
 #include "tests/bench/exchange_bench.h"
-#if __has_include("tests/bench/kernels_bench.h")
 #include "tests/bench/kernels_bench.h"
-#define KITH_HAS_KERNELS_BENCH 1
-#endif
-#if __has_include("tests/bench/trainer_bench.h")
 #include "tests/bench/trainer_bench.h"
-#define KITH_HAS_TRAINER_BENCH 1
-#endif
+#include "tests/bench/watch_bench.h"
 
 namespace {
 
@@ -61,14 +56,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   add_exchange(app, exit_code);
-#ifdef KITH_HAS_KERNELS_BENCH
   add_other(app, "kernels", "delta and merge kernels beside memcpy",
             &kith::bench::run_kernels_bench, argc, argv, exit_code);
-#endif
-#ifdef KITH_HAS_TRAINER_BENCH
   add_other(app, "trainer", "a trainer's steps with and without averaging",
             &kith::bench::run_trainer_bench, argc, argv, exit_code);
-#endif
+  add_other(app, "watch", "what it costs a node to be watched", &kith::bench::run_watch_bench, argc,
+            argv, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
