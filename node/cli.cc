@@ -79,9 +79,26 @@ class CommandLine {
     add(app_, "join", "contact another seed", [this] { return join_command(context_, text_); })
         ->add_option("address", text_, "HOST:PORT")
         ->required();
+    add_doctor();
     add(app_, "keygen", "make a cluster key, mode 0600", [this] {
       return keygen_command(context_, text_.empty() ? "cluster.key" : text_);
     })->add_option("file", text_, "where to; default cluster.key");
+  }
+
+  void add_doctor() {
+    CLI::App* command = add(app_, "doctor", "why a node cannot be reached or joined from here; exit 0 or 10",
+                            [this] { return doctor_command(context_, doctor_); });
+    command->add_option("address", doctor_.address, "HOST[:PORT] of its control plane")->required();
+    command->add_option("--listen", doctor_.listen,
+                        "HOST:PORT where this side would be dialled back; default: node.listen of FILE");
+    with_file(command, doctor_.config);
+  }
+
+  static void with_file(CLI::App* command, ConfigArguments& config) {
+    command->add_option("-c,--config", config.file, "configuration (TOML)");
+    command->add_option("--set", config.settings, "table.key=value; may be repeated")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
   }
 
   void add_checkpoint_commands() {
@@ -106,16 +123,12 @@ class CommandLine {
     CLI::App* group = app_.add_subcommand("config", "look at a configuration");
     group->require_subcommand(1);
     group->fallthrough();
-    const auto with_file = [this](CLI::App* command) {
-      command->add_option("-c,--config", config_.file, "configuration (TOML)");
-      command->add_option("--set", config_.settings, "table.key=value; may be repeated")
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-          ->allow_extra_args(false);
-    };
     with_file(add(*group, "show", "every effective value and where it comes from",
-                  [this] { return config_show_command(context_, config_); }));
+                  [this] { return config_show_command(context_, config_); }),
+              config_);
     with_file(add(*group, "check", "valid or not, and why",
-                  [this] { return config_check_command(context_, config_); }));
+                  [this] { return config_check_command(context_, config_); }),
+              config_);
     add(*group, "keys", "all keys, defaults and what they mean",
         [this] { return config_keys_command(context_); });
   }
@@ -170,6 +183,7 @@ class CommandLine {
   std::string text_;
   ExportArguments export_;
   ConfigArguments config_;
+  DoctorArguments doctor_;
   std::map<std::string, std::string> simulation_;
   Action action_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/config.h"
 
 namespace kith::node {
 
@@ -45,9 +46,19 @@ struct ConfigArguments {
   std::string file;
   std::vector<std::string> settings;  // table.key=value
 };
+// As kithd would read them.
+Result<Config> load_config_for(CliContext& context, const ConfigArguments& arguments);
 Result<int> config_show_command(CliContext& context, const ConfigArguments& arguments);
 Result<int> config_check_command(CliContext& context, const ConfigArguments& arguments);
 Result<int> config_keys_command(CliContext& context);
+
+// The network, without a daemon.
+struct DoctorArguments {
+  std::string address;
+  std::string listen;  // where this side would be dialled back
+  ConfigArguments config;
+};
+Result<int> doctor_command(CliContext& context, const DoctorArguments& arguments);
 
 // What can be chosen.
 Result<int> methods_command(CliContext& context);

@@ -55,7 +55,10 @@ Result<int> export_file(CliContext& context, const std::string& from,
   return 0;
 }
 
-Result<Config> load(CliContext& context, const ConfigArguments& arguments) {
+
+}  // namespace
+
+Result<Config> load_config_for(CliContext& context, const ConfigArguments& arguments) {
   std::vector<const char*> argv = {"kith"};
   for (const std::string& setting : arguments.settings)
     argv.insert(argv.end(), {"--set", setting.c_str()});
@@ -63,8 +66,6 @@ Result<Config> load(CliContext& context, const ConfigArguments& arguments) {
   flags.file = arguments.file;
   return config_from_flags(flags, context.environment);
 }
-
-}  // namespace
 
 Result<int> checkpoint_export_command(CliContext& context, const ExportArguments& arguments) {
   if (!arguments.from.empty()) return export_file(context, arguments.from, arguments);
@@ -104,13 +105,13 @@ Result<int> keygen_command(CliContext& context, const std::string& file) {
 }
 
 Result<int> config_show_command(CliContext& context, const ConfigArguments& arguments) {
-  KITH_ASSIGN(const Config config, load(context, arguments));
+  KITH_ASSIGN(const Config config, load_config_for(context, arguments));
   context.out << show_config(config, context.json);
   return 0;
 }
 
 Result<int> config_check_command(CliContext& context, const ConfigArguments& arguments) {
-  KITH_ASSIGN(const Config config, load(context, arguments));
+  KITH_ASSIGN(const Config config, load_config_for(context, arguments));
   KITH_ASSIGN(const std::string report, check_report(config));
   if (context.json)
     say(context, std::string(trimmed(report.substr(0, report.find('\n')))),

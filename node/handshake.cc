@@ -21,15 +21,6 @@ Hash256 run_digest(const std::string& cluster, const std::string& run_id) {
   return Hasher().add(std::string_view(cluster)).add(std::string_view(run_id)).finish();
 }
 
-std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there) {
-  for (const auto& [name, value] : here) {
-    const auto other = std::find_if(there.begin(), there.end(), [&](const auto& f) { return f.first == name; });
-    if (other == there.end()) return name + ": " + value + " here, not stated there";
-    if (other->second != value) return name + ": " + value + " here, " + other->second + " there";
-  }
-  return std::nullopt;
-}
-
 RunPolicy::RunPolicy(RunIdentity identity, NodeId self) : identity_(std::move(identity)), self_(self) {}
 
 Hello RunPolicy::make_hello(Plane plane) {
@@ -46,12 +37,13 @@ Hello RunPolicy::make_hello(Plane plane) {
 
 Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
   Welcome welcome;
+  if (hello.probe) welcome.about = schema::About{identity_.cluster, identity_.run_id, identity_.schema_hash, 0.0};
   const std::lock_guard lock(mutex_);
   welcome.record = record_;
   welcome.progress = progress_;
   if (plane == Plane::kBulk) return welcome;
   welcome.facts = identity_.facts;
-  if (book_ == nullptr) return welcome;
+  if (book_ == nullptr || hello.probe) return welcome;
   if (const auto before = book_->record_of(hello.record.id); before && before->boot_nonce != hello.record.boot_nonce)
     welcome.seen_incarnation = before->incarnation;
   welcome.records = book_->sample(kWelcomeRecords);
@@ -96,11 +88,13 @@ std::optional<schema::MemberRecord> RunPolicy::take_twin() {
 }
 
 std::optional<Reject> RunPolicy::judge(const Hello& hello) {
-  if (auto reject = judge_identity(hello)) return reject;
+  if (!hello.probe)
+    if (auto reject = judge_identity(hello)) return reject;
   if (hello.protocol_min > schema::kProtocolVersion || hello.protocol_max < schema::kProtocolVersion)
     return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) + " here, " +
                                              std::to_string(hello.protocol_min) + " to " +
                                              std::to_string(hello.protocol_max) + " there");
+  if (hello.probe) return std::nullopt;  // it is told what this node has, and compares itself
   if (hello.cluster != identity_.cluster)
     return refuse(RejectCode::kCluster, "cluster.name: " + identity_.cluster + " here, " + hello.cluster + " there");
   if (hello.run_id != identity_.run_id)

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "node/mesh.h"
+#include "node/run_setup.h"
 #include "schema/messages.h"
 
 namespace kith::node {
@@ -22,9 +23,6 @@ struct RunIdentity {
 
 // BLAKE2b(cluster, run id): carried by every exchange.
 Hash256 run_digest(const std::string& cluster, const std::string& run_id);
-
-// First difference between two lists of facts as "run.seed: 7 here, 8 there", nullopt if they agree.
-std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there);
 
 // What the handshake on the control plane asks about members (Roster answers).
 class MemberBook {

@@ -81,7 +81,7 @@ void Mesh::Impl::collect_items(int wake_fd) {
 void Mesh::Impl::wait(TimePoint now, TimePoint deadline, int wake_fd) {
   collect_items(wake_fd);
   const TimePoint until = std::min(
-      {deadline, dialler.next_deadline(), core.guard.next_check(), core.memory.next_deadline()});
+      {deadline, dialler.next_deadline(), listener.next_deadline(), core.guard.next_check(), core.memory.next_deadline()});
   const bool at_once = !core.events.empty() || until <= now;
   if (zmq_poll(items.data(), static_cast<int>(items.size()),
                at_once ? 0 : timeout_ms(until - now)) < 0)
@@ -145,6 +145,7 @@ std::vector<MeshEvent> Mesh::poll(TimePoint deadline, int wake_fd) {
   for (;;) {
     const TimePoint now = impl_->core.clock.now();
     impl_->dialler.tick(now);
+    if (impl_->listener.bound()) impl_->listener.tick(now);
     impl_->core.memory.tick(now);
     impl_->core.counters.connections_cut += impl_->core.guard.check(now);
     impl_->wait(now, deadline, wake_fd);

@@ -82,6 +82,11 @@ Slice Frame::into_slice() && {
   return {owner, owner->bytes()};
 }
 
+std::string Incoming::peer_host() const {
+  const char* text = zmq_msg_gets(header.raw(), "Peer-Address");
+  return text != nullptr ? text : "";
+}
+
 ReceiveResult receive_message(void* socket, bool is_router, Incoming& out) {
   out.body_frames = 0;
   out.authenticated = false;

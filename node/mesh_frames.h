@@ -20,7 +20,7 @@ class Frame {
   Frame(Frame&& other) noexcept;
   Frame& operator=(Frame&& other) noexcept;
   ~Frame() { zmq_msg_close(&message_); }
-  [[nodiscard]] zmq_msg_t* raw() { return &message_; }
+  [[nodiscard]] zmq_msg_t* raw() const { return &message_; }
   [[nodiscard]] std::span<const std::byte> bytes() const;
   [[nodiscard]] Slice into_slice() &&;
 
@@ -35,6 +35,8 @@ struct Incoming {
       false;    // ROUTER: the body carries a User-Id, which only the ZAP handler gives
   int fd = -1;  // ROUTER: TCP connection it came by
   std::size_t body_frames = 0;
+  // ROUTER: numeric address of the other end; empty if libzmq does not say.
+  [[nodiscard]] std::string peer_host() const;
   [[nodiscard]] std::size_t byte_count() const {
     return header.bytes().size() + payload.bytes().size();
   }

@@ -183,7 +183,31 @@ void MeshListener::on_proof(const Incoming& incoming, const schema::Hello& hello
                             const schema::Nonce& challenge) {
   if (auto objection = find_objection(hello, challenge))
     return refuse(incoming.routing_id, std::move(*objection));
+  if (hello.probe) return answer_probe(incoming, hello);
   welcome(incoming, hello);
+}
+
+// A diagnosis is told who we are and is no peer: nothing that it sends later has a sender.
+void MeshListener::answer_probe(const Incoming& incoming, const schema::Hello& hello) {
+  if (send_welcome(incoming, hello) != SendResult::kSent) return;
+  if (hello.dial_back_port != 0 && core_.settings.plane == schema::Plane::kControl)
+    dial_backs_.start(incoming.routing_id, hello.nonce, incoming.peer_host(), hello.dial_back_port,
+                      core_.clock.now());
+}
+
+void MeshListener::tick(TimePoint now) {
+  for (const auto& answer : dial_backs_.tick(now))
+    core_.send(router_, &answer.routing_id, answer.message);
+}
+
+SendResult MeshListener::send_welcome(const Incoming& incoming, const schema::Hello& hello) {
+  auto welcome = core_.policy.make_welcome(core_.settings.plane, hello);
+  if (welcome.about) welcome.about->wall_seconds = core_.clock.wall_seconds();
+  welcome.nonce = hello.peer_nonce;
+  welcome.peer_nonce = hello.nonce;
+  welcome.signature = core_.identity.sign(
+      welcome_proof(core_.settings.plane, welcome.nonce, welcome.peer_nonce, core_.identity.id()));
+  return core_.send(router_, &incoming.routing_id, welcome);
 }
 
 void MeshListener::welcome(const Incoming& incoming, const schema::Hello& hello) {
@@ -195,12 +219,7 @@ void MeshListener::welcome(const Incoming& incoming, const schema::Hello& hello)
     return refuse(incoming.routing_id, RejectCode::kIdentity,
                   "this connection belongs to another node");
 
-  auto welcome = core_.policy.make_welcome(core_.settings.plane, hello);
-  welcome.nonce = hello.peer_nonce;
-  welcome.peer_nonce = hello.nonce;
-  welcome.signature = core_.identity.sign(
-      welcome_proof(core_.settings.plane, welcome.nonce, welcome.peer_nonce, core_.identity.id()));
-  if (core_.send(router_, &incoming.routing_id, welcome) != SendResult::kSent) return;
+  if (send_welcome(incoming, hello) != SendResult::kSent) return;
   if (before != nullptr) return;  // greeted again, since the first WELCOME was lost
   if (incoming.fd >= 0) {
     if (const auto old = route_of_fd_.find(incoming.fd); old != route_of_fd_.end())

@@ -2,6 +2,7 @@
 //
 // Per connection: unknown -> HELLO: CHALLENGE, nothing remembered -> HELLO with proof: WELCOME,
 // bound | REJECT
+//   HELLO of a probe (kith doctor): WELCOME or REJECT, and DIAL_BACK if it asks; never bound
 //                 bound -> messages are delivered under the proven id -> connection lost: unbound
 // Thread: the Mesh's owner.
 #pragma once
@@ -12,6 +13,7 @@
 #include <unordered_set>
 
 #include "node/mesh_core.h"
+#include "node/mesh_dial_back.h"
 #include "node/mesh_handshake.h"
 
 namespace kith::node {
@@ -28,6 +30,9 @@ class MeshListener {
   [[nodiscard]] void* monitor() const { return monitor_.handle(); }
 
   void drain_monitor();
+  // Sends what came of dial-backs.
+  void tick(TimePoint now);
+  [[nodiscard]] TimePoint next_deadline() const { return dial_backs_.next_deadline(); }
   // Takes what came in, up to a batch. True: more may wait.
   bool drain();
   SendResult send(const std::string& routing_id, const schema::Message& message,
@@ -41,6 +46,8 @@ class MeshListener {
   std::optional<schema::Reject> find_objection(const schema::Hello& hello,
                                                const schema::Nonce& challenge);
   void welcome(const Incoming& incoming, const schema::Hello& hello);
+  void answer_probe(const Incoming& incoming, const schema::Hello& hello);
+  SendResult send_welcome(const Incoming& incoming, const schema::Hello& hello);
   void refuse(const std::string& routing_id, schema::RejectCode code, std::string detail);
   void refuse(const std::string& routing_id, schema::Reject reject);
   void hint(const std::string& routing_id);
@@ -56,6 +63,7 @@ class MeshListener {
   std::unordered_set<int> live_fds_;  // connections that libzmq has accepted and not lost
   std::unordered_map<int, std::string> route_of_fd_;  // of bound ones
   TimePoint next_hint_;
+  DialBacks dial_backs_;
 };
 
 }  // namespace kith::node

@@ -1,5 +1,6 @@
 #include "node/run_setup.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -92,6 +93,15 @@ std::string model_json(const Config& config, const compute::LoadedData& data) {
                         {"input_shape", data.train.sample_shape},
                         {"classes", data.classes}}
       .dump();
+}
+
+std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there) {
+  for (const auto& [name, value] : here) {
+    const auto other = std::find_if(there.begin(), there.end(), [&](const auto& f) { return f.first == name; });
+    if (other == there.end()) return name + ": " + value + " here, not stated there";
+    if (other->second != value) return name + ": " + value + " here, " + other->second + " there";
+  }
+  return std::nullopt;
 }
 
 }  // namespace kith::node

@@ -68,6 +68,8 @@ constexpr int kNestingMax =
 static_assert(static_cast<int>(wire::Plane::BULK) == static_cast<int>(Plane::kBulk));
 static_assert(static_cast<int>(wire::RejectCode::NOT_READY) ==
               static_cast<int>(RejectCode::kNotReady));
+static_assert(static_cast<int>(wire::DialBackOutcome::BUSY) ==
+              static_cast<int>(DialBackOutcome::kBusy));
 static_assert(static_cast<int>(wire::Slot::COMPRESSED) == static_cast<int>(Slot::kCompressed));
 static_assert(static_cast<int>(wire::Codec::BF16) == static_cast<int>(CodecId::kBf16));
 static_assert(static_cast<int>(wire::Stream::STATE) == static_cast<int>(Stream::kState));
@@ -113,6 +115,8 @@ Status read(wire::Hello::Reader in, Hello& out) {
   read(in.getPeerNonce(), out.peer_nonce);
   out.lowest_open = in.getLowestOpen();
   read(in.getSignature(), out.signature);
+  out.probe = in.getProbe();
+  out.dial_back_port = in.getDialBackPort();
   return check_numbers(out);
 }
 
@@ -120,6 +124,14 @@ Status read(wire::Challenge::Reader in, Challenge& out) {
   read(in.getNonce(), out.nonce);
   read(in.getPeerNonce(), out.peer_nonce);
   return {};
+}
+
+Status read(wire::About::Reader in, About& out) {
+  KITH_TRY(read_text(in.getCluster(), kNameBytesMax, "about.cluster", out.cluster));
+  KITH_TRY(read_text(in.getRunId(), kNameBytesMax, "about.run_id", out.run_id));
+  read(in.getSchemaHash(), out.schema_hash.bytes);
+  out.wall_seconds = in.getWallSeconds();
+  return check_numbers(out);
 }
 
 Status read(wire::Welcome::Reader in, Welcome& out) {
@@ -131,7 +143,13 @@ Status read(wire::Welcome::Reader in, Welcome& out) {
   read(in.getNonce(), out.nonce);
   read(in.getPeerNonce(), out.peer_nonce);
   read(in.getSignature(), out.signature);
-  return {};
+  return in.hasAbout() ? read(in.getAbout(), out.about.emplace()) : Status{};
+}
+
+Status read(wire::DialBack::Reader in, DialBack& out) {
+  read(in.getNonce(), out.nonce);
+  read_reason(in.getOutcome(), DialBackOutcome::kBusy, out.outcome);
+  return read_text(in.getAddress(), kAddressBytesMax, "address", out.address);
 }
 
 Status read(wire::Reject::Reader in, Reject& out) {
@@ -289,6 +307,8 @@ Result<Message> read(wire::Envelope::Reader in) {
       return read_as<Sync>(in.getSync());
     case wire::Envelope::VIEW:
       return read_as<View>(in.getView());
+    case wire::Envelope::DIAL_BACK:
+      return read_as<DialBack>(in.getDialBack());
     case wire::Envelope::HEARTBEAT:
       return fail(ErrorCode::kIncompatible, "HEARTBEAT, which is retired");
   }

@@ -92,12 +92,22 @@ void write(wire::Envelope::Builder envelope, const Hello& in) {
   write(out.initPeerNonce(), in.peer_nonce);
   out.setLowestOpen(in.lowest_open);
   write(out.initSignature(), in.signature);
+  out.setProbe(in.probe);
+  out.setDialBackPort(in.dial_back_port);
 }
 
 void write(wire::Envelope::Builder envelope, const Challenge& in) {
   auto out = envelope.initChallenge();
   write(out.initNonce(), in.nonce);
   write(out.initPeerNonce(), in.peer_nonce);
+}
+
+void write(wire::About::Builder out, const About& in) {
+  require(check_numbers(in));
+  out.setCluster(text(in.cluster, kNameBytesMax, "about.cluster"));
+  out.setRunId(text(in.run_id, kNameBytesMax, "about.run_id"));
+  write(out.initSchemaHash(), in.schema_hash.bytes);
+  out.setWallSeconds(in.wall_seconds);
 }
 
 void write(wire::Envelope::Builder envelope, const Welcome& in) {
@@ -110,7 +120,15 @@ void write(wire::Envelope::Builder envelope, const Welcome& in) {
   write(out.initNonce(), in.nonce);
   write(out.initPeerNonce(), in.peer_nonce);
   write(out.initSignature(), in.signature);
+  if (in.about) write(out.initAbout(), *in.about);
   write(out.initRecords(fitting(in.records, used_bytes(envelope))), in.records);
+}
+
+void write(wire::Envelope::Builder envelope, const DialBack& in) {
+  auto out = envelope.initDialBack();
+  write(out.initNonce(), in.nonce);
+  out.setOutcome(number<wire::DialBackOutcome>(in.outcome));
+  out.setAddress(text(in.address, kAddressBytesMax, "address"));
 }
 
 void write(wire::Envelope::Builder envelope, const Reject& in) {

@@ -122,6 +122,10 @@ Status check_numbers(const Hello& hello) {
                                  std::to_string(hello.protocol_max));
 }
 
+Status check_numbers(const About& about) {
+  return check_finite(about.wall_seconds, "about.wall_seconds");
+}
+
 Status check_numbers(const Leave& leave) {
   if (leave.record.state == MemberState::kLeft) return {};
   return bad("record.state", "is not `left` in a LEAVE");

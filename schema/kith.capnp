@@ -47,6 +47,7 @@ struct Envelope {
     digest @21 :Digest;
     sync @22 :Sync;
     view @23 :View;
+    dialBack @24 :DialBack;
   }
 }
 
@@ -163,6 +164,9 @@ struct Hello {
   peerNonce @9 :Bytes32;      # the listener's, from CHALLENGE; zero at first
   lowestOpen @10 :UInt64;     # lowest open exchange sequence of this incarnation
   signature @11 :Bytes64;     # over BLAKE2b("kith hello", plane, nonce, peerNonce, id); zero at first
+  probe @12 :Bool;            # a diagnosis (`kith doctor`), no member: answered and never bound; its run is not judged
+  dialBackPort @13 :UInt16;   # of a probe: the listener tries to reach this port at the address the probe came from,
+                              # and tells by DIAL_BACK; 0: no
 }
 
 struct Challenge {
@@ -182,6 +186,31 @@ struct Welcome {
   nonce @5 :Bytes32;                 # the listener's
   peerNonce @6 :Bytes32;             # the dialler's
   signature @7 :Bytes64;             # over BLAKE2b("kith welcome", plane, nonce, peerNonce, id)
+  about @8 :About;                   # to a probe only
+}
+
+struct About {
+  # What a probe is told of the node that it asks.
+  cluster @0 :Text;          # <= 128 bytes
+  runId @1 :Text;            # <= 128 bytes
+  schemaHash @2 :Bytes32;
+  wallSeconds @3 :Float64;   # its clock, since 1970; finite
+}
+
+enum DialBackOutcome {
+  unknown @0;
+  reached @1;      # something listens there
+  refused @2;      # the machine answered that nothing does
+  silent @3;       # no answer in time
+  unreachable @4;  # no way there
+  busy @5;         # not tried: too many such requests
+}
+
+struct DialBack {
+  # Listener -> dialler, control plane: what came of a probe's dialBackPort, once, after WELCOME. [112 bytes]
+  nonce @0 :Bytes32;             # of the probe's HELLO
+  outcome @1 :DialBackOutcome;
+  address @2 :Text;              # that was tried; <= 256 bytes
 }
 
 enum RejectCode {

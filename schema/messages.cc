@@ -42,6 +42,7 @@ struct NameOf {
   const char* operator()(const Digest&) const { return "DIGEST"; }
   const char* operator()(const Sync&) const { return "SYNC"; }
   const char* operator()(const View&) const { return "VIEW"; }
+  const char* operator()(const DialBack&) const { return "DIAL_BACK"; }
 };
 
 constexpr PlaneRule kBothPlanes{true, true};
@@ -72,6 +73,7 @@ struct PlanesOf {
   PlaneRule operator()(const Digest&) const { return kControlOnly; }
   PlaneRule operator()(const Sync&) const { return kControlOnly; }
   PlaneRule operator()(const View&) const { return kControlOnly; }
+  PlaneRule operator()(const DialBack&) const { return kControlOnly; }
 };
 
 void add_identity(Hasher& hasher, const MemberRecord& r) {

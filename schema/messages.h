@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -110,6 +111,8 @@ struct Hello {
   Nonce peer_nonce{};                // the listener's, from CHALLENGE; zero at first
   std::uint64_t lowest_open = 0;     // lowest open exchange sequence of this incarnation
   Signature signature{};             // over BLAKE2b("kith hello", plane, nonce, peer_nonce, id); zero at first
+  bool probe = false;                // a diagnosis, no member: answered and never bound; its run is not judged
+  std::uint16_t dial_back_port = 0;  // of a probe: tell by DIAL_BACK whether this port can be reached where it came from
   bool operator==(const Hello&) const = default;
 };
 
@@ -118,6 +121,15 @@ struct Challenge {
   Nonce nonce{};                     // the listener's
   Nonce peer_nonce{};                // the dialler's, echoed
   bool operator==(const Challenge&) const = default;
+};
+
+// What a probe is told of the node that it asks.
+struct About {
+  std::string cluster;               // <= 128 bytes
+  std::string run_id;                // <= 128 bytes
+  Hash256 schema_hash;
+  double wall_seconds = 0.0;         // its clock, since 1970; finite
+  bool operator==(const About&) const = default;
 };
 
 // WELCOME: listener -> dialler after a proven HELLO. On the bulk plane `records` and `facts` are empty.
@@ -130,6 +142,7 @@ struct Welcome {
   Nonce nonce{};                     // the listener's
   Nonce peer_nonce{};                // the dialler's
   Signature signature{};             // over BLAKE2b("kith welcome", plane, nonce, peer_nonce, id)
+  std::optional<About> about;        // to a probe only
   bool operator==(const Welcome&) const = default;
 };
 
@@ -144,6 +157,22 @@ struct Reject {
   NodeId id;                         // who refuses
   Incarnation seen_incarnation = 0;
   bool operator==(const Reject&) const = default;
+};
+
+enum class DialBackOutcome : std::uint16_t {
+  kUnknown = 0,
+  kReached = 1,      // something listens there
+  kRefused = 2,      // the machine answered that nothing does
+  kSilent = 3,       // no answer in time
+  kUnreachable = 4,  // no way there
+  kBusy = 5,         // not tried: too many such requests
+};
+// DIAL_BACK: control, listener -> probe: what came of its dial_back_port, once, after WELCOME.
+struct DialBack {
+  Nonce nonce{};                     // of the probe's HELLO
+  DialBackOutcome outcome = DialBackOutcome::kUnknown;
+  std::string address;               // that was tried; <= 256 bytes
+  bool operator==(const DialBack&) const = default;
 };
 
 // ---- membership (SWIM, Das et al. 2002, with Lifeguard, arXiv 1707.00788) --------------------------------------------
@@ -377,7 +406,7 @@ struct StateHeader {
 
 using Message = std::variant<Hello, Challenge, Welcome, Reject, Leave, Final, Propose, Chunk, Credit, ResultMessage,
                              Ack, Busy, Aborted, StateRequest, StateHeader, Ping, Pong, PingRequest, Nack, Gossip, Digest,
-                             Sync, View>;
+                             Sync, View, DialBack>;
 
 // Lower-case words for people and JSON: "training", "alive".
 const char* name_of(RunState state);

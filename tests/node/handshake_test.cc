@@ -166,5 +166,25 @@ TEST(RunPolicy, TheRunDigestTellsClusterFromRun) {
   EXPECT_EQ(run_digest("a", "b"), run_digest("a", "b"));
 }
 
+// Whatever it says of itself: it compares, and needs to know what is there.
+TEST(RunPolicy, TellsAProbeWhatIsHereAndNothingOfTheMembers) {
+  RunPolicy here(run(), id(1));
+  schema::Hello probe;
+  probe.probe = true;
+  probe.record.id = id(1);
+  EXPECT_FALSE(here.judge(probe).has_value());
+  EXPECT_FALSE(here.take_twin().has_value());
+  const auto welcome = here.make_welcome(schema::Plane::kControl, probe);
+  ASSERT_TRUE(welcome.about.has_value());
+  EXPECT_EQ(welcome.about->cluster, "digits");
+  EXPECT_EQ(welcome.about->run_id, "digits-1");
+  EXPECT_EQ(welcome.about->schema_hash, run().schema_hash);
+  EXPECT_EQ(welcome.facts, run().facts);
+  EXPECT_TRUE(welcome.records.empty());
+  probe.protocol_min = probe.protocol_max = 9;
+  ASSERT_TRUE(here.judge(probe).has_value());
+  EXPECT_EQ(here.judge(probe)->code, RejectCode::kProtocol);
+}
+
 }  // namespace
 }  // namespace kith::node

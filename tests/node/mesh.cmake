@@ -1,5 +1,5 @@
 add_library(kith_mesh_harness STATIC mesh_harness.cc)
 target_link_libraries(kith_mesh_harness PUBLIC kith::flags kith::node_mesh PkgConfig::ZMQ PkgConfig::SODIUM GTest::gtest)
-foreach(name link security key names zmq_facts tables)
+foreach(name link security key names probe zmq_facts tables)
   kith_add_test(node_mesh_${name}_test SOURCES mesh_${name}_test.cc LIBS kith_mesh_harness LABELS node)
 endforeach()

@@ -105,6 +105,8 @@ std::vector<Refused> refused_numbers() {
          hello.setProtocolMin(3);
          hello.setProtocolMax(2);
        }},
+      {"about.wall_seconds is not a finite", ErrorCode::kNonFinite,
+       [](auto e) { e.initWelcome().initAbout().setWallSeconds(kNaN); }},
       {"index is 4096", ErrorCode::kCorrupt, [](auto e) { e.initChunk().setIndex(4096); }},
       {"not `left`", ErrorCode::kCorrupt, [](auto e) { e.initLeave(); }},
       {"chunk_bytes is 0", ErrorCode::kCorrupt, [](auto e) { e.initStateHeader(); }},
@@ -185,6 +187,12 @@ std::vector<Refused> refused_sizes() {
        }},
       {"record.name has 129", ErrorCode::kCorrupt,
        [](auto e) { e.initPing().initNews().initRecords(3)[2].setName(long_text(kNameBytesMax)); }},
+      {"about.cluster has 129", ErrorCode::kCorrupt,
+       [](auto e) { e.initWelcome().initAbout().setCluster(long_text(kNameBytesMax)); }},
+      {"about.run_id has 129", ErrorCode::kCorrupt,
+       [](auto e) { e.initWelcome().initAbout().setRunId(long_text(kNameBytesMax)); }},
+      {"address has 257", ErrorCode::kCorrupt,
+       [](auto e) { e.initDialBack().setAddress(long_text(kAddressBytesMax)); }},
       {"detail has 1025", ErrorCode::kCorrupt,
        [](auto e) { e.initReject().setDetail(long_text(kRejectDetailBytesMax)); }},
   };
@@ -254,6 +262,10 @@ TEST(UnknownReasons, OfANewerPeerAreReadAsUnknown) {
       decode(build([](auto e) { e.initAborted().setReason(wire::AbortReason(7)); }));
   ASSERT_TRUE(aborted) << aborted.error().message;
   EXPECT_EQ(std::get<Aborted>(*aborted).reason, AbortReason::kUnknown);
+  const auto dial_back =
+      decode(build([](auto e) { e.initDialBack().setOutcome(wire::DialBackOutcome(6)); }));
+  ASSERT_TRUE(dial_back) << dial_back.error().message;
+  EXPECT_EQ(std::get<DialBack>(*dial_back).outcome, DialBackOutcome::kUnknown);
   const auto reject = decode(build([](auto e) {
     auto r = e.initReject();
     r.setCode(wire::RejectCode(11));

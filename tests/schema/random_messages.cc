@@ -133,6 +133,8 @@ void draw(Draw& d, Hello& m) {
   d.fill(m.peer_nonce);
   m.lowest_open = d.number();
   d.fill(m.signature);
+  m.probe = d.up_to(1) == 1;
+  m.dial_back_port = static_cast<std::uint16_t>(d.up_to(65535));
 }
 void draw(Draw& d, Challenge& m) {
   d.fill(m.nonce);
@@ -147,6 +149,18 @@ void draw(Draw& d, Welcome& m) {
   d.fill(m.nonce);
   d.fill(m.peer_nonce);
   d.fill(m.signature);
+  m.about.reset();
+  if (d.up_to(1) == 0) return;
+  m.about.emplace();
+  m.about->cluster = d.text(kNameBytesMax);
+  m.about->run_id = d.text(kNameBytesMax);
+  d.fill(m.about->schema_hash.bytes);
+  m.about->wall_seconds = static_cast<double>(d.up_to(1U << 30));
+}
+void draw(Draw& d, DialBack& m) {
+  d.fill(m.nonce);
+  m.outcome = d.one_of(DialBackOutcome::kBusy);
+  m.address = d.text(kAddressBytesMax);
 }
 void draw(Draw& d, Reject& m) {
   m.code = d.one_of(RejectCode::kNotReady);

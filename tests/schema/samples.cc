@@ -80,6 +80,8 @@ Hello hello(Distinct& d) {
   d.fill(m.peer_nonce);
   m.lowest_open = d.number();
   d.fill(m.signature);
+  m.probe = true;
+  m.dial_back_port = 7400;
   return m;
 }
 
@@ -100,6 +102,15 @@ Welcome welcome(Distinct& d) {
   d.fill(m.nonce);
   d.fill(m.peer_nonce);
   d.fill(m.signature);
+  m.about = About{"the cluster", "the run", m.record.data_fingerprint, 1.7e9};
+  return m;
+}
+
+DialBack dial_back(Distinct& d) {
+  DialBack m;
+  d.fill(m.nonce);
+  m.outcome = DialBackOutcome::kSilent;
+  m.address = d.text("10.0.0.7:7400");
   return m;
 }
 
@@ -257,7 +268,8 @@ std::vector<Message> sample_messages() {
           Gossip{news(d)},
           digest(d),
           sync(d),
-          view(d)};
+          view(d),
+          dial_back(d)};
 }
 
 std::string kind_name(std::size_t kind) {
