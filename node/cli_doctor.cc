@@ -29,7 +29,8 @@ std::string lines_of(const std::vector<DoctorCheck>& checks) {
     return cell;
   };
   for (const DoctorCheck& check : checks) {
-    text += column(word_of(check.result), 6) + column(check.name, 12) + printable(check.text) + "\n";
+    text +=
+        column(word_of(check.result), 6) + column(check.name, 12) + printable(check.text) + "\n";
     if (!check.remedy.empty()) text += column("", 6) + "-> " + printable(check.remedy) + "\n";
   }
   return text;
@@ -41,7 +42,8 @@ Json json_of(const std::string& address, const std::vector<DoctorCheck>& checks)
     const char* result = check.result == CheckResult::kOk       ? "ok"
                          : check.result == CheckResult::kFailed ? "failed"
                                                                 : "skipped";
-    list.push_back({{"name", check.name}, {"result", result}, {"text", check.text}, {"remedy", check.remedy}});
+    list.push_back(
+        {{"name", check.name}, {"result", result}, {"text", check.text}, {"remedy", check.remedy}});
   }
   return {{"address", address}, {"healthy", healthy(checks)}, {"checks", list}};
 }
@@ -63,7 +65,9 @@ Result<int> doctor_command(CliContext& context, const DoctorArguments& arguments
   request.listen = listen_of(arguments, request.config);
   KITH_ASSIGN(const auto checks, diagnose(request));
   if (context.json)
-    context.out << json_of(arguments.address, checks).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    context.out
+        << json_of(arguments.address, checks).dump(2, ' ', false, Json::error_handler_t::replace)
+        << "\n";
   else
     context.out << lines_of(checks);
   return healthy(checks) ? 0 : exit_code(ErrorCode::kUnhealthy);

@@ -70,9 +70,10 @@ class Diagnosis {
     }
     const auto found = lookup_within(target_.host, kLookupPatience);
     if (!found || found->empty())
-      return add(failed("dns", found ? "'" + target_.host + "' has no address" : found.error().message,
-                        "is the name spelt right, and known to this machine's resolver? `getent hosts " +
-                            target_.host + "` asks it; a numeric address needs no resolver"));
+      return add(
+          failed("dns", found ? "'" + target_.host + "' has no address" : found.error().message,
+                 "is the name spelt right, and known to this machine's resolver? `getent hosts " +
+                     target_.host + "` asks it; a numeric address needs no resolver"));
     hosts_ = *found;
     if (hosts_.size() > kAddressesMax) hosts_.resize(kAddressesMax);
     std::string list;
@@ -105,8 +106,10 @@ class Diagnosis {
              ": is kithd running there, and is this its node.listen (kithd prints address=...)? A "
              "node.listen of 127.0.0.1 is reached from its own machine only";
     if (why.find("no answer") != std::string::npos)
-      return "packets go unanswered: is the machine up, and do firewalls or security groups let TCP "
-             "port " + port + " (and the next one, for the bulk plane) through?";
+      return "packets go unanswered: is the machine up, and do firewalls or security groups let "
+             "TCP "
+             "port " +
+             port + " (and the next one, for the bulk plane) through?";
     return "this machine has no way to that network: look at `ip route get " + hosts_.front() + "`";
   }
 
@@ -128,9 +131,10 @@ class Diagnosis {
                           "HTTP address; else another program has that port"));
       case Greeting::kCurve:
         if (!key_)
-          return add(failed("key", "that node wants a cluster key, and this call has none",
-                            "give -c FILE with cluster.key_file, or KITH_CLUSTER_KEY_FILE: the same "
-                            "file as on that node"));
+          return add(
+              failed("key", "that node wants a cluster key, and this call has none",
+                     "give -c FILE with cluster.key_file, or KITH_CLUSTER_KEY_FILE: the same "
+                     "file as on that node"));
         return add(ok("key", "both sides use a cluster key"));
       case Greeting::kNull:
         if (key_)
@@ -150,22 +154,27 @@ class Diagnosis {
       welcome_ = std::move(outcome.welcome);
       const auto& r = welcome_->record;
       return add(ok("handshake", "node " + r.name + " (" + r.id.short_hex() + "), " +
-                                     schema::name_of(r.run_state) + " at step " + std::to_string(r.step)));
+                                     schema::name_of(r.run_state) + " at step " +
+                                     std::to_string(r.step)));
     }
     if (outcome.reject) return add(refusal(*outcome.reject));
     if (key_)
-      return add(failed("handshake", outcome.trouble.empty() ? "no answer to the key exchange" : outcome.trouble,
+      return add(failed("handshake",
+                        outcome.trouble.empty() ? "no answer to the key exchange" : outcome.trouble,
                         "the two key files differ: copy the one of the cluster to this machine "
                         "(`sha256sum` on both tells)"));
-    return add(failed("handshake", outcome.trouble.empty() ? "no answer to the greeting" : outcome.trouble,
-                      "it takes connections but does not answer: is that kithd stopped or overloaded, or "
-                      "another program that speaks ZeroMQ?"));
+    return add(
+        failed("handshake", outcome.trouble.empty() ? "no answer to the greeting" : outcome.trouble,
+               "it takes connections but does not answer: is that kithd stopped or overloaded, or "
+               "another program that speaks ZeroMQ?"));
   }
 
   DoctorCheck refusal(const schema::Reject& reject) const {
-    if (reject.code == schema::RejectCode::kProtocol && reject.detail.find("plane") != std::string::npos)
-      return failed("handshake", "refused: " + reject.detail,
-                    "this is the bulk port: give the control address, which is usually one port lower");
+    if (reject.code == schema::RejectCode::kProtocol &&
+        reject.detail.find("plane") != std::string::npos)
+      return failed(
+          "handshake", "refused: " + reject.detail,
+          "this is the bulk port: give the control address, which is usually one port lower");
     if (reject.code == schema::RejectCode::kProtocol)
       return failed("version", "refused: " + reject.detail,
                     "run the same release of kith on both sides (`kithd --version`)");
@@ -176,31 +185,37 @@ class Diagnosis {
   void advertised() {
     const auto& record = welcome_->record;
     const std::string remedy =
-        "set node.advertise on that node to a host that others reach, and let node.listen's port and "
+        "set node.advertise on that node to a host that others reach, and let node.listen's port "
+        "and "
         "the next one through its firewall";
     for (const std::string& text : {record.control_address, record.bulk_address}) {
       const auto address = parse_address(text, PortRule::kRequired);
       if (!address) {
-        add(failed("advertised", "it tells others an address that makes no sense: " + text, remedy));
+        add(failed("advertised", "it tells others an address that makes no sense: " + text,
+                   remedy));
         return;
       }
       if (is_loopback_host(address->host) && !is_loopback_host(address_.host)) {
-        add(failed("advertised", "it tells others to dial " + text + ", which is their own machine", remedy));
+        add(failed("advertised", "it tells others to dial " + text + ", which is their own machine",
+                   remedy));
         return;
       }
       if (!is_numeric_host(address->host)) continue;
       if (const auto reached = reach(*address, kConnectPatience, false); !reached) {
-        add(failed("advertised", "it tells others to dial " + text + ": " + reached.error().message, remedy));
+        add(failed("advertised", "it tells others to dial " + text + ": " + reached.error().message,
+                   remedy));
         return;
       }
     }
-    add(ok("advertised", record.control_address + " and " + record.bulk_address + " (bulk) can be dialled"));
+    add(ok("advertised",
+           record.control_address + " and " + record.bulk_address + " (bulk) can be dialled"));
   }
 
   // The port that others would dial, 0: none is to be tried.
   std::uint16_t dial_back_port() {
     if (request_.listen.empty()) {
-      dial_back_ = skipped("dial-back", "give -c FILE or --listen HOST:PORT to have that node connect back");
+      dial_back_ =
+          skipped("dial-back", "give -c FILE or --listen HOST:PORT to have that node connect back");
       return 0;
     }
     dial_back_ = judge_listen(request_.listen, way_->own_host);
@@ -226,12 +241,17 @@ class Diagnosis {
       add(ok("dial-back", "that node reaches this side at " + answer->address + who));
     } else {
       const bool refused = answer->outcome == DialBackOutcome::kRefused;
-      const std::string how = refused ? "refused" : answer->outcome == DialBackOutcome::kSilent ? "no answer" : "no way there";
-      add(failed("dial-back", "that node does not reach this side at " + answer->address + ": " + how,
-                 refused ? "something on the way answers for this machine (address translation?), or nothing may "
-                           "listen on that port here: forward it and set node.advertise"
-                         : "let that port and the next one in through this machine's firewall; behind address "
-                           "translation, forward them and set node.advertise"));
+      const std::string how = refused                                       ? "refused"
+                              : answer->outcome == DialBackOutcome::kSilent ? "no answer"
+                                                                            : "no way there";
+      add(failed(
+          "dial-back", "that node does not reach this side at " + answer->address + ": " + how,
+          refused
+              ? "something on the way answers for this machine (address translation?), or nothing "
+                "may "
+                "listen on that port here: forward it and set node.advertise"
+              : "let that port and the next one in through this machine's firewall; behind address "
+                "translation, forward them and set node.advertise"));
     }
   }
 
@@ -252,7 +272,8 @@ class Diagnosis {
 
 Greeting read_greeting(std::string_view bytes) {
   constexpr std::size_t kMechanism = 12;
-  if (bytes.size() < kMechanism + 20 || bytes[0] != '\xFF' || bytes[9] != '\x7F') return Greeting::kOther;
+  if (bytes.size() < kMechanism + 20 || bytes[0] != '\xFF' || bytes[9] != '\x7F')
+    return Greeting::kOther;
   const std::string_view mechanism = bytes.substr(kMechanism, 20);
   if (mechanism.starts_with(std::string_view("CURVE\0", 6))) return Greeting::kCurve;
   return mechanism.starts_with(std::string_view("NULL\0", 5)) ? Greeting::kNull : Greeting::kOther;
@@ -261,28 +282,35 @@ Greeting read_greeting(std::string_view bytes) {
 DoctorCheck judge_listen(const std::string& listen, const std::string& own) {
   const auto address = parse_mesh_address(listen);
   if (!address || address->port == 0)
-    return skipped("dial-back", "this side listens on any port: give --listen HOST:PORT to try one");
+    return skipped("dial-back",
+                   "this side listens on any port: give --listen HOST:PORT to try one");
   if (is_any_host(address->host) || address->host == own) return ok("dial-back", "");
   if (is_loopback_host(address->host) && !is_loopback_host(own))
-    return failed("dial-back", "node.listen here is " + listen + ", which no other machine reaches",
-                  "set node.listen = \"0.0.0.0:" + std::to_string(address->port) + "\" and a cluster key");
-  return skipped("dial-back", "the way to that node leaves from " + own + ", node.listen is " + listen +
-                                  ": the port there cannot be tried this way");
+    return failed(
+        "dial-back", "node.listen here is " + listen + ", which no other machine reaches",
+        "set node.listen = \"0.0.0.0:" + std::to_string(address->port) + "\" and a cluster key");
+  return skipped("dial-back", "the way to that node leaves from " + own + ", node.listen is " +
+                                  listen + ": the port there cannot be tried this way");
 }
 
 DoctorCheck judge_clocks(double here_seconds, double there_seconds) {
   const double skew = there_seconds - here_seconds;
   char text[96];
-  std::snprintf(text, sizeof text, "that machine's clock is %s%.3g s %s", std::fabs(skew) < 1 ? "within " : "",
-                std::max(std::fabs(skew), 0.001), std::fabs(skew) < 1 ? "of this one's" : skew > 0 ? "ahead" : "behind");
+  std::snprintf(text, sizeof text, "that machine's clock is %s%.3g s %s",
+                std::fabs(skew) < 1 ? "within " : "", std::max(std::fabs(skew), 0.001),
+                std::fabs(skew) < 1 ? "of this one's"
+                : skew > 0          ? "ahead"
+                                    : "behind");
   if (std::fabs(skew) <= kSkewMaxSeconds) return ok("clock", text);
-  return failed("clock", text,
-                "run an NTP client (systemd-timesyncd, chrony) on both; training does not need it, but logs, "
-                "dashboards and alerts of several machines do");
+  return failed(
+      "clock", text,
+      "run an NTP client (systemd-timesyncd, chrony) on both; training does not need it, but logs, "
+      "dashboards and alerts of several machines do");
 }
 
 bool healthy(const std::vector<DoctorCheck>& checks) {
-  return std::ranges::none_of(checks, [](const auto& c) { return c.result == CheckResult::kFailed; });
+  return std::ranges::none_of(checks,
+                              [](const auto& c) { return c.result == CheckResult::kFailed; });
 }
 
 Result<std::vector<DoctorCheck>> diagnose(const DoctorRequest& request) {

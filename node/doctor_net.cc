@@ -43,8 +43,10 @@ Address numeric(const HostPort& address, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
-  const char* host = is_any_host(address.host) && !address.is_ipv6() ? nullptr : address.host.c_str();
-  if (::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found) != 0) return nullptr;
+  const char* host =
+      is_any_host(address.host) && !address.is_ipv6() ? nullptr : address.host.c_str();
+  if (::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found) != 0)
+    return nullptr;
   return Address(found);
 }
 
@@ -114,8 +116,8 @@ Result<std::vector<std::string>> lookup_within(const std::string& host, Duration
   auto future = promise->get_future();
   std::thread([promise, host] { promise->set_value(lookup_host(host)); }).detach();
   if (future.wait_for(bound) == std::future_status::ready) return future.get();
-  return fail("the resolver did not answer in " + std::to_string(static_cast<int>(to_seconds(bound))) +
-              " s");
+  return fail("the resolver did not answer in " +
+              std::to_string(static_cast<int>(to_seconds(bound))) + " s");
 }
 
 Result<Reached> reach(const HostPort& address, Duration bound, bool greet) {
@@ -127,7 +129,8 @@ Result<Reached> reach(const HostPort& address, Duration bound, bool greet) {
   if (const int error = connect_error(socket, *to, began + bound); error != 0)
     return fail(words_of(error, bound));
   Reached reached;
-  reached.milliseconds = std::chrono::duration<double, std::milli>(SteadyClock::now() - began).count();
+  reached.milliseconds =
+      std::chrono::duration<double, std::milli>(SteadyClock::now() - began).count();
   reached.own_host = own_host(socket);
   if (greet) reached.greeting = exchange_greetings(socket, SteadyClock::now() + bound);
   return reached;

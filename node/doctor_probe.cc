@@ -96,7 +96,8 @@ Probe::Outcome Probe::greet(Duration patience) {
       } else if (const auto* failed = std::get_if<DialFailed>(&event)) {
         outcome.trouble = failed->why;
       } else if (const auto* received = std::get_if<Received>(&event)) {
-        if (const auto* answer = std::get_if<schema::DialBack>(&received->message)) impl_->dialled_back = *answer;
+        if (const auto* answer = std::get_if<schema::DialBack>(&received->message))
+          impl_->dialled_back = *answer;
       }
     }
     if (outcome.welcome || outcome.reject) break;
@@ -109,7 +110,8 @@ std::optional<schema::DialBack> Probe::dial_back(Duration patience) {
   while (!impl_->dialled_back && impl_->clock.now() < deadline)
     for (const MeshEvent& event : impl_->mesh.poll(deadline, -1))
       if (const auto* received = std::get_if<Received>(&event))
-        if (const auto* answer = std::get_if<schema::DialBack>(&received->message)) impl_->dialled_back = *answer;
+        if (const auto* answer = std::get_if<schema::DialBack>(&received->message))
+          impl_->dialled_back = *answer;
   return impl_->dialled_back;
 }
 

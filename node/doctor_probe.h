@@ -1,5 +1,5 @@
-// Probe: the doctor's greeting over a real Mesh: encrypted with the cluster key, signed by a key made
-// for this once, and marked as a probe, so that the other side answers and remembers nothing.
+// Probe: the doctor's greeting over a real Mesh: encrypted with the cluster key, signed by a key
+// made for this once, and marked as a probe, so that the other side answers and remembers nothing.
 // Thread: one.
 #pragma once
 

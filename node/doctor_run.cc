@@ -19,8 +19,10 @@ bool is_set(const Config& config, const std::string& key) {
 DoctorCheck same_text(const Config& config, const std::string& check, const std::string& key,
                       const std::string& here, const std::string& there) {
   if (!is_set(config, key))
-    return made(check, CheckResult::kOk, key + " there is \"" + there + "\" (not set here: not compared)");
-  if (here == there) return made(check, CheckResult::kOk, key + " is \"" + here + "\" on both sides");
+    return made(check, CheckResult::kOk,
+                key + " there is \"" + there + "\" (not set here: not compared)");
+  if (here == there)
+    return made(check, CheckResult::kOk, key + " is \"" + here + "\" on both sides");
   return made(check, CheckResult::kFailed, key + ": \"" + here + "\" here, \"" + there + "\" there",
               "one file for all nodes: give both the same " + key + ", or this is the wrong node");
 }
@@ -32,40 +34,52 @@ struct OwnRun {
 
 Result<OwnRun> own_run(Config config) {
   config.data.shard = "all";
-  KITH_ASSIGN(const auto composition, gossip::compose(config.method.name, method_overrides(config)));
+  KITH_ASSIGN(const auto composition,
+              gossip::compose(config.method.name, method_overrides(config)));
   KITH_ASSIGN(const auto data, compute::load_data(data_spec(config)));
-  KITH_ASSIGN(const auto model, compute::make_model(model_spec(config, data), optimizer_spec(config)));
-  return OwnRun{model->schema().hash(config.exchange.fragment_bytes), run_facts(config, composition, data)};
+  KITH_ASSIGN(const auto model,
+              compute::make_model(model_spec(config, data), optimizer_spec(config)));
+  return OwnRun{model->schema().hash(config.exchange.fragment_bytes),
+                run_facts(config, composition, data)};
 }
 
 DoctorCheck same_model(const OwnRun& own, const schema::About& about) {
-  const std::string here = own.schema_hash.hex().substr(0, 12), there = about.schema_hash.hex().substr(0, 12);
-  if (own.schema_hash == about.schema_hash) return made("model", CheckResult::kOk, "schema " + here + " on both sides");
+  const std::string here = own.schema_hash.hex().substr(0, 12),
+                    there = about.schema_hash.hex().substr(0, 12);
+  if (own.schema_hash == about.schema_hash)
+    return made("model", CheckResult::kOk, "schema " + here + " on both sides");
   return made("model", CheckResult::kFailed, "schema " + here + " here, " + there + " there",
-              "the [model] table, data.classes, the shape of the samples or exchange.fragment_bytes differ: use the "
+              "the [model] table, data.classes, the shape of the samples or "
+              "exchange.fragment_bytes differ: use the "
               "same file on both sides");
 }
 
 DoctorCheck same_facts(const OwnRun& own, const schema::Facts& there) {
   const auto difference = first_difference(own.facts, there);
-  if (!difference) return made("settings", CheckResult::kOk, "seed, length, method and normalisation are the same");
+  if (!difference)
+    return made("settings", CheckResult::kOk,
+                "seed, length, method and normalisation are the same");
   return made("settings", CheckResult::kFailed, *difference,
-              "members must agree on this: use the same file on both sides (data.mean and data.std may be set in it)");
+              "members must agree on this: use the same file on both sides (data.mean and data.std "
+              "may be set in it)");
 }
 
 }  // namespace
 
-void compare_run(const Config& config, const schema::Welcome& welcome, std::vector<DoctorCheck>& checks) {
+void compare_run(const Config& config, const schema::Welcome& welcome,
+                 std::vector<DoctorCheck>& checks) {
   const std::string& there = welcome.record.version_text;
   checks.push_back(made("version", CheckResult::kOk,
-                        "protocol " + std::to_string(schema::kProtocolVersion) + " on both sides; kith " + version() +
-                            " here, " + there + " there"));
+                        "protocol " + std::to_string(schema::kProtocolVersion) +
+                            " on both sides; kith " + version() + " here, " + there + " there"));
   if (!welcome.about) {
-    checks.push_back(made("version", CheckResult::kFailed, "that node does not know what a probe is",
+    checks.push_back(made("version", CheckResult::kFailed,
+                          "that node does not know what a probe is",
                           "run the same release of kith on both sides"));
     return;
   }
-  checks.push_back(same_text(config, "cluster", "cluster.name", config.cluster.name, welcome.about->cluster));
+  checks.push_back(
+      same_text(config, "cluster", "cluster.name", config.cluster.name, welcome.about->cluster));
   checks.push_back(same_text(config, "run", "run.id", config.run.id, welcome.about->run_id));
   if (!is_set(config, "data.train")) {
     checks.push_back(made("model", CheckResult::kSkipped,
@@ -75,7 +89,8 @@ void compare_run(const Config& config, const schema::Welcome& welcome, std::vect
   }
   const auto own = own_run(config);
   if (!own) {
-    checks.push_back(made("model", CheckResult::kSkipped, "this side's model cannot be made: " + own.error().message));
+    checks.push_back(made("model", CheckResult::kSkipped,
+                          "this side's model cannot be made: " + own.error().message));
     return;
   }
   checks.push_back(same_model(*own, *welcome.about));

@@ -64,7 +64,8 @@ void DialBacks::finish(Answer answer, DialBackOutcome outcome) {
 
 void DialBacks::start(std::string routing_id, const schema::Nonce& nonce, const std::string& host,
                       std::uint16_t port, TimePoint now) {
-  Answer answer{std::move(routing_id), {nonce, DialBackOutcome::kUnknown, HostPort{host, port}.text()}};
+  Answer answer{std::move(routing_id),
+                {nonce, DialBackOutcome::kUnknown, HostPort{host, port}.text()}};
   if (open_.size() >= kOpenMax || now < next_start_)
     return finish(std::move(answer), DialBackOutcome::kBusy);
   next_start_ = now + kPause;

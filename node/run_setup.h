@@ -23,7 +23,8 @@ gossip::MethodOverrides method_overrides(const Config& config);
 // What every member must have alike, by the names of the keys.
 schema::Facts run_facts(const Config& config, const gossip::Composition& composition,
                         const compute::LoadedData& data);
-// First difference between two lists of facts as "run.seed: 7 here, 8 there", nullopt if they agree.
+// First difference between two lists of facts as "run.seed: 7 here, 8 there", nullopt if they
+// agree.
 std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there);
 // The [model] table as the final model's metadata have it.
 std::string model_json(const Config& config, const compute::LoadedData& data);

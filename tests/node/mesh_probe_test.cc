@@ -29,7 +29,8 @@ class Port {
     any.sin_family = AF_INET;
     any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof any;
-    if (::bind(fd_, reinterpret_cast<sockaddr*>(&any), size) != 0 || (listens && ::listen(fd_, 8) != 0) ||
+    if (::bind(fd_, reinterpret_cast<sockaddr*>(&any), size) != 0 ||
+        (listens && ::listen(fd_, 8) != 0) ||
         ::getsockname(fd_, reinterpret_cast<sockaddr*>(&any), &size) != 0)
       ADD_FAILURE() << "no port on loopback";
     number_ = ntohs(any.sin_port);
@@ -49,7 +50,8 @@ DialBackOutcome dialled_back(std::uint16_t port) {
   const auto stranger = Identity::ephemeral(2);
   RawClient client(node.address(), nullptr);
   const auto welcome = raw_handshake(client, node, probe_of(stranger, port), stranger);
-  if (!welcome || !std::holds_alternative<schema::Welcome>(*welcome)) return DialBackOutcome::kUnknown;
+  if (!welcome || !std::holds_alternative<schema::Welcome>(*welcome))
+    return DialBackOutcome::kUnknown;
   std::optional<schema::Message> answer;
   run_until({&node}, [&] { return (answer = client.receive()).has_value(); });
   const auto* report = answer ? std::get_if<schema::DialBack>(&*answer) : nullptr;
@@ -94,8 +96,10 @@ TEST(DialBacks, AreFewAtOnceAndNotInQuickSuccession) {
   dial_backs.start("c", {}, "127.0.0.1", port.number(), now + DialBacks::kPause);
   std::map<std::string, DialBackOutcome> outcomes;
   const bool all = [&] {
-    for (TimePoint at = now + DialBacks::kPause; at < now + std::chrono::minutes(1); at = at + std::chrono::milliseconds(10)) {
-      for (const auto& answer : dial_backs.tick(at)) outcomes[answer.routing_id] = answer.message.outcome;
+    for (TimePoint at = now + DialBacks::kPause; at < now + std::chrono::minutes(1);
+         at = at + std::chrono::milliseconds(10)) {
+      for (const auto& answer : dial_backs.tick(at))
+        outcomes[answer.routing_id] = answer.message.outcome;
       if (outcomes.size() == 3) return true;
     }
     return false;
