@@ -3,6 +3,9 @@
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=10 HEAD
                 OUTPUT_VARIABLE hash OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed OR hash STREQUAL "")
+  set(hash "$ENV{KITH_COMMIT}")  # sources without their history: whoever copied them may say
+endif()
+if(hash STREQUAL "")
   set(hash "unknown")
 endif()
 set(text "#pragma once\n#define KITH_VERSION \"${VERSION}\"\n#define KITH_GIT_HASH \"${hash}\"\n#define KITH_TORCH_TEXT \"${TORCH}\"\n")

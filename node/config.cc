@@ -13,6 +13,7 @@
 #include "node/config_assign.h"
 #include "node/config_check.h"
 #include "node/config_toml.h"
+#include "node/text.h"
 
 namespace kith::node {
 namespace {
@@ -176,13 +177,6 @@ Status apply_flags(Config& config, const std::vector<Flag>& flags) {
 }
 
 // -- defaults that depend on the machine or on other keys --
-
-std::string host_name() {
-  std::array<char, 256> buffer{};
-  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return "node";
-  const std::string name = std::string(buffer.data()).substr(0, 64);
-  return name.empty() || name.find_first_of(" /\\\"") != std::string::npos ? "node" : name;
-}
 
 bool is_default(const Config& config, std::string_view key) {
   return config.origin.at(std::string(key)) == "default";

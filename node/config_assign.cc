@@ -248,6 +248,10 @@ class Assignment {
   }
   [[nodiscard]] std::string resolved(const std::string& text) const {
     if (text.empty() || source_.folder.empty()) return text;
+    // node.data_dir = "auto:PARENT" (data_dir.h): PARENT is the path.
+    if (constexpr std::string_view kAutomatic = "auto:";
+        key_.name == "node.data_dir" && text.starts_with(kAutomatic))
+      return std::string(kAutomatic) + resolved(text.substr(kAutomatic.size()));
     const std::filesystem::path path(text);
     if (path.is_absolute()) return text;
     return (std::filesystem::path(source_.folder) / path).lexically_normal().string();

@@ -63,7 +63,8 @@ const KeyInfo kKeys[] = {
      .form = KeyForm::kListen},
     {.name = "node.data_dir",
      .slot = KITH_SLOT(node.data_dir),
-     .help = "identity, checkpoints and the final model; default: kith-data/<node.name>",
+     .help = "identity, checkpoints and the final model; auto:PARENT takes a free one in PARENT; "
+             "default: kith-data/<node.name>",
      .form = KeyForm::kPath},
 
     {.name = "run.id",

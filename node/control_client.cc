@@ -11,6 +11,8 @@
 
 #include "node/address.h"
 #include "node/config_value.h"
+#include "node/data_dir.h"
+#include "node/text.h"
 
 namespace kith::node {
 namespace {
@@ -112,6 +114,10 @@ std::string percent_encoded(const std::string& text) {
 }
 
 Result<ControlClient> ControlClient::at(const std::string& where) {
+  if (is_automatic(where)) {
+    KITH_ASSIGN(const std::string taken, find_data_dir(where, host_name()));
+    return at(taken);
+  }
   ControlClient client;
   std::error_code error;
   if (fs::is_directory(where, error)) {

@@ -6,6 +6,7 @@
 //   HOST:PORT           GET http://HOST:PORT/...             refused (kUsage says why)
 //   DATA_DIR            DATA_DIR/control.sock, else the      DATA_DIR/control.sock
 //                       address in DATA_DIR/http
+//   auto:PARENT         as DATA_DIR: what a kithd of this host took in PARENT (data_dir.h)
 //
 // Thread: one. Every call has a time limit. Errors: kNoDaemon when nobody answers, with what was
 // tried.

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -34,6 +35,7 @@
 #include "node/checkpointer.h"
 #include "node/cluster_key.h"
 #include "node/control_loop.h"
+#include "node/data_dir.h"
 #include "node/donor.h"
 #include "node/exchange_loop.h"
 #include "node/handshake.h"
@@ -44,6 +46,7 @@
 #include "node/run_setup.h"
 #include "node/step_listener.h"
 #include "node/step_log.h"
+#include "node/text.h"
 
 namespace kith::node {
 
@@ -161,6 +164,14 @@ int refuse(LogSink& log, const Error& error) {
   return exit_code(error.code);
 }
 
+// From now on the configuration names the directory that was taken; a node that was given no name of its own is called like it.
+void live_in(const DataDir& home, Config& config, LogSink& log) {
+  if (!is_automatic(config.node.data_dir)) return;
+  config.node.data_dir = home.path;
+  if (config.origin.at("node.name") == "default") config.node.name = std::filesystem::path(home.path).filename().string();
+  log.log(LogLevel::kInfo, "kithd", "took a data directory", {{"data_dir", home.path}, {"name", config.node.name}});
+}
+
 // Hands a checkpoint's state to the trainer and waits until it has it: nothing else runs yet.
 void resume_from(compute::Trainer& trainer, compute::TrainerState state) {
   std::promise<void> taken;
@@ -170,13 +181,14 @@ void resume_from(compute::Trainer& trainer, compute::TrainerState state) {
 
 }  // namespace
 
-int run_daemon(const Config& config, LogSink& log) {
+int run_daemon(const Config& given, LogSink& log) {
   SignalWatch::block();
   raise_open_files();
   const SystemClock clock;
   if (const Status armed = arm_faults(std::getenv("KITH_FAULTS") ? std::getenv("KITH_FAULTS") : ""); !armed)
     return refuse(log, armed.error());
 
+  Config config = given;
   const std::string& dir = config.node.data_dir;
 
   // What we train, on what, how: all that can be wrong with the input, before anything is written.
@@ -199,8 +211,9 @@ int run_daemon(const Config& config, LogSink& log) {
   if (const Status valid = compute::validate(schedule); !valid) return refuse(log, valid.error());
 
   // Who we are, and that we are the only one here.
-  auto lock = DataDirLock::acquire(dir);
-  if (!lock) return refuse(log, lock.error());
+  const auto home = take_data_dir(dir, host_name());
+  if (!home) return refuse(log, home.error());
+  live_in(*home, config, log);
   const auto identity = Identity::load_or_create(dir);
   if (!identity) return refuse(log, identity.error());
 

@@ -1,5 +1,9 @@
 #include "node/text.h"
 
+#include <unistd.h>
+
+#include <array>
+
 namespace kith::node {
 
 std::string in_quotes(std::string_view text) {
@@ -34,6 +38,13 @@ std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return "node";
+  const std::string name = std::string(buffer.data()).substr(0, 64);
+  return name.empty() || name.find_first_of(" /\\\"") != std::string::npos ? "node" : name;
 }
 
 }  // namespace kith::node

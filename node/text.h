@@ -13,5 +13,7 @@ std::string in_quotes(std::string_view text);
 // "a, b,, c" -> {"a","b","c"}: blanks trimmed, empties skipped.
 std::vector<std::string> split_list(std::string_view text);
 std::string_view trimmed(std::string_view text);
+// What this machine or container is called; "node" when that would not do as a node's name.
+std::string host_name();
 
 }  // namespace kith::node

@@ -277,6 +277,8 @@ TEST(Paths, InTheFileAreRelativeToItsFolder) {
   EXPECT_EQ(config->data.train[1], "/abs/y");
   EXPECT_EQ(config->node.data_dir, folder.file("sub/d"));
   EXPECT_EQ(load_config(file, {{"node.data_dir", "e"}}, {})->node.data_dir, "e");
+  const std::string automatic = folder.write("sub/auto.toml", "[node]\ndata_dir = \"auto:d\"\n");
+  EXPECT_EQ(load_config(automatic, {}, {})->node.data_dir, "auto:" + folder.file("sub/d"));
 }
 
 TEST(Notes, NameKeysThatDoNotApplyOnce) {
