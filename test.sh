@@ -127,6 +127,7 @@ run_clang() {
 stage "set-up"
 case $mode in
   asan | tsan | fuzz) scripts/setup.sh --test --no-torch ;;
+  full) scripts/setup.sh --test --containers ;;
   *) scripts/setup.sh --test ;;
 esac
 

@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh             what building and the demo need
 #   scripts/setup.sh --test      also what only the tests need (scripts/packages-test.txt)
+#   scripts/setup.sh --containers  also a container engine for tests/docker (scripts/packages-containers.txt)
 #   scripts/setup.sh --no-torch  without LibTorch (builds with KITH_TORCH=OFF)
 #   scripts/setup.sh --cuda      LibTorch with CUDA
 set -euo pipefail
@@ -18,9 +19,10 @@ fetch=()
 for argument in "$@"; do
   case $argument in
     --test) lists+=("$scripts/packages-test.txt") ;;
+    --containers) lists+=("$scripts/packages-containers.txt") ;;
     --no-torch) torch=no ;;
     --cuda) fetch=(--cuda) ;;
-    *) say "unknown argument '$argument' (known: --test --no-torch --cuda)"; exit 2 ;;
+    *) say "unknown argument '$argument' (known: --test --containers --no-torch --cuda)"; exit 2 ;;
   esac
 done
 mapfile -t wanted < <(sed 's/#.*//; s/[[:space:]]//g; /^$/d' "${lists[@]}")
@@ -49,8 +51,8 @@ apt() {
     -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1
 }
 
-# A package that brings a service (the tests' Prometheus) neither starts it now nor at the next boot: services_off before apt
-# runs, services_back after it.
+# A package that brings a service (the tests' Prometheus and container engine) neither starts it now nor at the next boot:
+# services_off before apt runs, services_back PACKAGE... after it.
 policy=/usr/sbin/policy-rc.d
 placed_policy=no
 services_off() {
@@ -61,8 +63,11 @@ services_off() {
 services_back() {
   [[ $placed_policy == no ]] || as_root rm -f "$policy"
   placed_policy=no
-  if [[ " $* " == *" prometheus "* ]] && command -v systemctl > /dev/null; then
-    as_root systemctl disable prometheus.service >> "$log" 2>&1 || true
+  local units=()
+  [[ " $* " != *" prometheus "* ]] || units+=(prometheus.service)
+  [[ " $* " != *" docker.io "* ]] || units+=(docker.service docker.socket containerd.service)
+  if [[ ${#units[@]} -gt 0 ]] && command -v systemctl > /dev/null; then
+    as_root systemctl disable "${units[@]}" >> "$log" 2>&1 || true
   fi
 }
 

@@ -16,6 +16,16 @@ namespace {
 
 constexpr const char* kProgram = "/usr/bin/prometheus";
 
+json configuration(const std::vector<std::string>& targets, const std::string& rules_file) {
+  return {{"global", {{"scrape_interval", "1s"}, {"evaluation_interval", "1s"}}},
+          {"rule_files", json::array({rules_file})},
+          {"scrape_configs",
+           json::array({{{"job_name", "kith"},
+                         {"static_configs", json::array({{{"targets", targets}}})}}})}};
+}
+
+}  // namespace
+
 std::string encoded(const std::string& text) {
   std::string out;
   for (const unsigned char c : text) {
@@ -28,16 +38,6 @@ std::string encoded(const std::string& text) {
   }
   return out;
 }
-
-json configuration(const std::vector<std::string>& targets, const std::string& rules_file) {
-  return {{"global", {{"scrape_interval", "1s"}, {"evaluation_interval", "1s"}}},
-          {"rule_files", json::array({rules_file})},
-          {"scrape_configs",
-           json::array({{{"job_name", "kith"},
-                         {"static_configs", json::array({{{"targets", targets}}})}}})}};
-}
-
-}  // namespace
 
 bool PrometheusServer::installed() { return ::access(kProgram, X_OK) == 0; }
 

@@ -10,6 +10,9 @@
 
 namespace kith::boards::testing {
 
+// Text as a part of a URL's query.
+std::string encoded(const std::string& text);
+
 class PrometheusServer {
  public:
   static bool installed();
