@@ -10,7 +10,8 @@ namespace {
 
 e2e::Finished config(const std::vector<std::string>& files,
                      const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"/usr/bin/docker-compose", "--env-file", KITH_SOURCE_DIR "/docker/env.example"};
+  std::vector<std::string> all = {"/usr/bin/docker-compose", "--env-file",
+                                  KITH_SOURCE_DIR "/docker/env.example"};
   for (const std::string& file : files)
     all.insert(all.end(), {"-f", KITH_SOURCE_DIR "/docker/" + file});
   all.push_back("config");

@@ -1,6 +1,7 @@
 #include "tests/docker/engine.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -41,7 +42,9 @@ std::string Engine::missing() const {
   return "";
 }
 
-Engine::Engine(const std::string& folder) : folder_(folder), why_not_(missing()) {
+Engine::Engine(const std::string& folder) : folder_(folder) {
+  clear_what_was_left();
+  why_not_ = missing();
   if (!why_not_.empty()) return;
   empty(folder_);
   remember_network();
@@ -50,7 +53,7 @@ Engine::Engine(const std::string& folder) : folder_(folder), why_not_(missing())
   // No registry is asked for anything: a name that was not imported fails at once.
   daemon_->start({"--data-root", folder_ + "/data", "--exec-root", folder_ + "/exec", "--host",
                   host(), "--pidfile", folder_ + "/pid", "--registry-mirror", "http://127.0.0.1:9"},
-                 {});
+                 {}, [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });  // it has things to put away
   const bool up = e2e::wait_until(
       seconds(60), [&] { return docker({"info"}).exit.code == 0 || !daemon_->running(); });
   if (!up || !daemon_->running()) why_not_ = "dockerd does not start: " + last_line(daemon_->log());
@@ -68,19 +71,27 @@ Engine::~Engine() {
   empty(folder_);
 }
 
-void Engine::remember_network() {
-  rules_ = e2e::run_program({"/usr/sbin/iptables-save"}).output;
-  forwarding_ = e2e::bytes_of(kForwarding);
+// A test that was killed could neither unmount nor put the network back.
+void Engine::clear_what_was_left() const {
+  if (!fs::exists(folder_ + "/rules")) return;
+  (void)e2e::run_program(
+      {"/bin/sh", "-c",
+       "grep -o ' " + folder_ + "/[^ ]*' /proc/mounts | sort -r | xargs -r umount -l"});
+  restore_network();
+}
+
+void Engine::remember_network() const {
+  std::ofstream(folder_ + "/rules")
+      << "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n"
+         "COMMIT\n*nat\nCOMMIT\n"
+      << e2e::run_program({"/usr/sbin/iptables-save"}).output;
+  fs::copy_file(kForwarding, folder_ + "/forwarding", fs::copy_options::overwrite_existing);
 }
 
 void Engine::restore_network() const {
-  const std::string file = folder_ + "/rules";
-  std::ofstream(file) << "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT "
-                         "[0:0]\nCOMMIT\n*nat\nCOMMIT\n"
-                      << rules_;
-  (void)e2e::run_program({"/usr/sbin/iptables-restore", file});
+  (void)e2e::run_program({"/usr/sbin/iptables-restore", folder_ + "/rules"});
   (void)e2e::run_program({"/sbin/ip", "link", "delete", "docker0"});
-  std::ofstream(kForwarding) << forwarding_;
+  std::ofstream(kForwarding) << e2e::bytes_of(folder_ + "/forwarding");
 }
 
 Finished Engine::docker(std::vector<std::string> arguments, seconds bound) const {

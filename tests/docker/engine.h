@@ -49,10 +49,11 @@ class Engine {
 
  private:
   std::string missing() const;
-  void remember_network();
+  void clear_what_was_left() const;
+  void remember_network() const;
   void restore_network() const;
 
-  std::string folder_, why_not_, rules_, forwarding_;
+  std::string folder_, why_not_;
   std::unique_ptr<e2e::Node> daemon_;
 };
 
