@@ -18,22 +18,40 @@ void Progress::note(const NodeId& id, Samples samples, Step steps) {
 
 void Progress::note_data(const schema::MemberRecord& record) {
   if (record.data_samples == 0) return;
-  File& file = files_[record.data_fingerprint];
-  file.whole = std::max(file.whole, record.data_samples);
   // Sharers go through the whole file together, whatever the share of each is just now.
-  if (record.shard_count == 0 || record.shares_data)
-    file.all = true;
-  else
-    file.shards[{record.shard_index, record.shard_count}] = record.shard_samples;
+  const bool all = record.shard_count == 0 || record.shares_data;
+  Held now{record.data_fingerprint, record.data_samples, all, {}, 0};
+  if (!all) {
+    now.shard = {record.shard_index, record.shard_count};
+    now.shard_samples = record.shard_samples;
+  }
+  Held& held = held_[record.id];
+  if (held == now) return;
+  held = now;
+  data_samples_.reset();
+}
+
+Samples Progress::samples_of_file(std::vector<const Held*> holders) {
+  const auto middle = holders.begin() + static_cast<std::ptrdiff_t>(holders.size() / 2);
+  std::nth_element(holders.begin(), middle, holders.end(), [](const Held* a, const Held* b) { return a->whole < b->whole; });
+  const Samples whole = (*middle)->whole;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Samples> shards;
+  for (const Held* held : holders) {
+    if (held->all) return whole;
+    shards[held->shard] = std::min(held->shard_samples, whole);
+  }
+  Samples sum = 0;
+  for (const auto& [which, samples] : shards) sum += samples;
+  return std::min(sum, whole);
 }
 
 Samples Progress::data_samples() const {
+  if (data_samples_) return *data_samples_;
+  std::map<Hash256, std::vector<const Held*>> files;
+  for (const auto& [id, held] : held_) files[held.fingerprint].push_back(&held);
   Samples sum = 0;
-  for (const auto& [fingerprint, file] : files_) {
-    Samples shards = 0;
-    for (const auto& [which, samples] : file.shards) shards += samples;
-    sum += file.all ? file.whole : std::min(shards, file.whole);
-  }
+  for (auto& [fingerprint, holders] : files) sum += samples_of_file(std::move(holders));
+  data_samples_ = sum;
   return sum;
 }
 

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "schema/messages.h"
@@ -22,13 +25,15 @@ class Progress {
 
   // What a node has done; counts never fall (a restarted node that lost some keeps its higher mark until it passes it).
   void note(const NodeId& id, Samples samples, Step steps);
-  // The data a member holds. Called for every known record, the dead and the left included: what they held was trained.
+  // The data a member holds: one entry per member, replaced by its next record. Called for every known record, the dead and the
+  // left included: what they held was trained.
   void note_data(const schema::MemberRecord& record);
 
   [[nodiscard]] Samples samples() const { return samples_; }
   [[nodiscard]] Step steps() const { return steps_; }
   // Samples of the cluster: per data fingerprint all of it, once, if somebody trains on all or members share it out, else the
   // sum of its distinct shards (never more than the file); summed over fingerprints. So it stays the same when shares change.
+  // How long a file is, its holders say: the middle one of their answers counts.
   [[nodiscard]] Samples data_samples() const;
   [[nodiscard]] double epoch() const;          // samples() / data_samples(), 0 without data
   [[nodiscard]] bool endless() const { return length_.epochs <= 0 && length_.steps == 0; }
@@ -42,14 +47,20 @@ class Progress {
   [[nodiscard]] const std::map<NodeId, Count>& counts() const { return counts_; }
 
  private:
-  struct File {
+  struct Held {
+    Hash256 fingerprint;
     Samples whole = 0;
     bool all = false;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Samples> shards;  // (index, count) -> samples
+    std::pair<std::uint32_t, std::uint32_t> shard{};  // index, count
+    Samples shard_samples = 0;
+    bool operator==(const Held&) const = default;
   };
+  [[nodiscard]] static Samples samples_of_file(std::vector<const Held*> holders);
+
   RunLength length_;
   std::map<NodeId, Count> counts_;
-  std::map<Hash256, File> files_;
+  std::map<NodeId, Held> held_;
+  mutable std::optional<Samples> data_samples_;  // empty: to be counted anew
   Samples samples_ = 0;
   Step steps_ = 0;
 };

@@ -17,8 +17,10 @@ constexpr Duration kDonorPause = std::chrono::seconds(2);     // before asking a
 constexpr int kRecoveriesAlone = 3;
 constexpr int kNewsIntervals = 10;                            // news lost or late before a difference means lag
 constexpr double kNewsSteps = 16.0;                           // before a pace is known
+constexpr double kNewsMost = 1e15;                            // whatever pace somebody claims
 constexpr double kNewsRounds = 4.0;                           // rounds in which a node may happen to exchange with nobody
 constexpr int kNoDonorIntervals = 10;                         // then a node with a state of its own goes on with that
+constexpr int kAloneAheadIntervals = 50;                      // then a node that no two others follow follows them
 constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
 
 // Holds a state of this run worth taking: it has trained, and is not itself fetching or going.
@@ -40,24 +42,16 @@ bool ControlLoop::somebody_can_give() const {
                      [](const auto& entry) { return can_give(entry.second); });
 }
 
-Step ControlLoop::deepest() const {
-  Step deepest = 0;
-  for (const auto& [id, member] : roster_.members())
-    if (can_give(member)) deepest = std::max(deepest, member.record().depth);
-  return deepest;
-}
-
 // The configured part of a node's steps in the run, but never less than what healthy members may differ by: news of each
 // other's steps is a few probe intervals old, and some methods let steps pass between exchanges.
 Step ControlLoop::max_lag() const {
-  double pace = record_.steps_per_second;
-  double trainers = 1;
-  for (const auto& [id, member] : roster_.members()) {
-    if (member.state() != MemberState::kAlive || member.record().run_state != RunState::kTraining) continue;
-    pace = std::max(pace, member.record().steps_per_second);
-    ++trainers;
-  }
-  const double news = pace * to_seconds(preset_.probe_interval * kNewsIntervals) + kNewsSteps;
+  std::vector<double> paces;
+  for (const auto& [id, member] : roster_.members())
+    if (member.state() == MemberState::kAlive && member.record().run_state == RunState::kTraining)
+      paces.push_back(member.record().steps_per_second);
+  const double trainers = 1.0 + static_cast<double>(paces.size());
+  const double pace = believed_pace(record_.steps_per_second, paces);
+  const double news = std::min(pace * to_seconds(preset_.probe_interval * kNewsIntervals), kNewsMost) + kNewsSteps;
   const double floor = news + kNewsRounds * static_cast<double>(parts_.composition.every_steps);
   const std::string& text = parts_.config->exchange.max_lag;
   const double number = std::stod(text);  // checked by the configuration
@@ -68,17 +62,63 @@ Step ControlLoop::max_lag() const {
   return static_cast<Step>(std::clamp(run / (batch * trainers) * number / 100.0, floor, 1e18));
 }
 
+void ControlLoop::refresh_belief() {
+  belief_stale_ = false;
+  std::vector<Step> training, waiting;  // who only waits knows less than who trains
+  std::vector<double> ratios;
+  for (const auto& [id, member] : roster_.members()) {
+    const auto& r = member.record();
+    if (r.step > 0) ratios.push_back(static_cast<double>(r.samples) / static_cast<double>(r.step));
+    if (can_give(member)) (r.run_state == RunState::kWaiting ? waiting : training).push_back(r.depth);
+  }
+  const std::vector<Step>& witnesses = training.empty() ? waiting : training;
+  belief_ = {};
+  belief_.max_lag = max_lag();
+  belief_.witnesses = witnesses.size();
+  belief_.depth = vouched(witnesses);
+  if (!averages()) return;  // every model is as deep as its node is fast
+  belief_.steps_max = sum(std::max(belief_.depth, depth()), belief_.max_lag);
+  const auto batch = static_cast<double>(parts_.config->train.batch_size);
+  belief_.samples_per_step_max = kBatchFactor * std::max(batch, vouched(std::move(ratios)));
+}
+
+void ControlLoop::count(const schema::MemberRecord& record) {
+  const auto counted = belief_.counted(record.samples, record.step);
+  progress_.note(record.id, counted.samples, counted.steps);
+}
+
+// Again and again, since what is believed grows.
+void ControlLoop::count_members() {
+  for (const auto& [id, member] : roster_.members()) count(member.record());
+}
+
 // A slow node that exchanges has no lag, since an exchange gives both sides the greater depth; halves of a cut cluster have
 // little; a frozen node has much, and so has the younger of two islands that meet.
 void ControlLoop::consider_lag() {
   if (state_ != RunState::kTraining || !averages()) return;
-  if (const Step ahead = deepest(); ahead > depth() + max_lag()) give_up_and_adopt(ahead);
+  refresh_belief();
+  if (belief_.depth > depth() + belief_.max_lag) return give_up_and_adopt(belief_.depth - depth());
+  if (!alone_ahead()) return;
+  say(LogLevel::kWarn, "all other members hold a much younger state and nobody vouches for ours: it is given up for theirs",
+      {{"own_depth", std::to_string(depth())}, {"their_depth", std::to_string(belief_.depth)},
+       {"members", std::to_string(belief_.witnesses)}});
+  ahead_since_.reset();
+  begin_adoption("alone ahead of all others");
 }
 
-void ControlLoop::give_up_and_adopt(Step ahead) {
+bool ControlLoop::alone_ahead() {
+  bool ahead = belief_.witnesses >= 2;
+  for (const auto& [id, member] : roster_.members())
+    if (can_give(member) && sum(member.record().depth, belief_.max_lag) >= depth()) ahead = false;
+  if (!ahead) ahead_since_.reset();
+  if (ahead && !ahead_since_) ahead_since_ = now();
+  return ahead && now() - *ahead_since_ > preset_.probe_interval * kAloneAheadIntervals;
+}
+
+void ControlLoop::give_up_and_adopt(Step steps_behind) {
   say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
-      {{"steps_behind", std::to_string(ahead - std::min(ahead, depth()))},
-       {"max_lag_steps", std::to_string(max_lag())},
+      {{"steps_behind", std::to_string(steps_behind)},
+       {"max_lag_steps", std::to_string(belief_.max_lag)},
        {"own_steps", std::to_string(record_.step)}});
   begin_adoption("too far behind");
 }
@@ -86,11 +126,10 @@ void ControlLoop::give_up_and_adopt(Step ahead) {
 // Whoever can give and has not failed lately.
 std::vector<NodeId> ControlLoop::adoption_donors() {
   std::vector<NodeId> donors;
-  const Step ahead = deepest();
-  const Step limit = max_lag();
+  refresh_belief();
   for (const auto& [id, member] : roster_.members()) {
     const auto failed = donors_failed_.find(id);
-    const bool level = unhealthy_ || member.record().depth + limit >= ahead;  // not one who is himself behind
+    const bool level = unhealthy_ || belief_.is_level(member.record().depth);
     if (can_give(member) && level && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
   }
   return donors;
@@ -185,7 +224,8 @@ void ControlLoop::adopt_assembled() {
       synced_ = true;
       unhealthy_ = false;
       const auto* donor = roster_.find(donor_);
-      const Step given = donor != nullptr ? donor->record().depth : deepest();
+      refresh_belief();
+      const Step given = donor != nullptr && belief_.is_level(donor->record().depth) ? donor->record().depth : belief_.depth;
       depth_ahead_ = static_cast<std::int64_t>(given) - static_cast<std::int64_t>(parts_.trainer->stats().steps);
       say(LogLevel::kInfo, "joined the run with the cluster's state",
           {{"from", roster_.name_of(donor_)},

@@ -248,6 +248,10 @@ void ControlLoop::turn() {
   join_.tick(at);
   const compute::TrainerStats stats = parts_.trainer->stats();
   progress_.note(self_, stats.samples, stats.steps);
+  if (belief_stale_) {
+    refresh_belief();
+    count_members();
+  }
   parts_.others_samples->store(progress_.samples() - std::min(progress_.samples(), stats.samples));
   parts_.others_steps->store(progress_.steps() - std::min(progress_.steps(), stats.steps));
   parts_.length_samples->store(parts_.length.steps > 0 ? 0.0 : progress_.length_samples());
@@ -337,7 +341,8 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
   const gossip::SwimMember* member = roster_.find(event.id);
   if (member == nullptr) return;
   const schema::MemberRecord& record = member->record();
-  progress_.note(record.id, record.samples, record.step);
+  if (event.kind != Kind::kRecord) belief_stale_ = true;
+  count(record);
   progress_.note_data(record);
   // Somebody knows that the run's length is reached. Counts that are up to date let everybody see it now: a node that trains on
   // while others rest pulls the average to its own data.
@@ -372,7 +377,9 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
   if (event.kind == Kind::kCompletedInitiator || event.kind == Kind::kCompletedResponder) {
     last_exchange_wall_[event.peer] = parts_.clock->wall_seconds();
     const auto steps = static_cast<std::int64_t>(parts_.trainer->stats().steps);
-    depth_ahead_ = std::max(depth_ahead_, static_cast<std::int64_t>(std::min<Step>(event.peer_depth, 1ULL << 62)) - steps);
+    // Further apart nobody exchanges, whatever the answer says.
+    const Step gained = std::min({event.peer_depth, depth() + belief_.max_lag, Step{1} << 62});
+    depth_ahead_ = std::max(depth_ahead_, static_cast<std::int64_t>(gained) - steps);
     const double relative =
         event.distance_squared == 0.0 ? 0.0 : std::sqrt(event.distance_squared / std::max(event.norm_squared, 1e-300));
     finish_.on_distance(event.fragment, relative);
@@ -395,8 +402,8 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
       ++refused_others_[reason];
   } else if (event.kind == Kind::kForfeited) {
     say(LogLevel::kWarn, "a delta that its initiator never collected was given up", {{"peer", event.peer.short_hex()}});
-  } else if (event.kind == Kind::kLagging && state_ == RunState::kTraining) {
-    give_up_and_adopt(event.peer_depth);
+  } else if (event.kind == Kind::kLagging) {
+    consider_lag();
   }
 }
 
@@ -425,9 +432,11 @@ void ControlLoop::beat() {
   const auto& final = finish_.final();
   if (final && finish_.phase() == gossip::FinishPhase::kComplete)
     roster_.send(*final, [](const auto& record) { return record.run_state != RunState::kComplete; });
+  refresh_belief();
+  count_members();
   parts_.donor->set_progress(progress_.samples());
   if (parts_.exchange == nullptr) return;
-  parts_.exchange->set_depth(record_.depth, record_.step, max_lag());
+  parts_.exchange->set_depth(record_.depth, record_.step, belief_.max_lag);
   consider_lag();
 }
 

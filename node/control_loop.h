@@ -26,6 +26,7 @@
 #include "gossip/method.h"
 #include "gossip/progress.h"
 #include "node/checkpointer.h"
+#include "node/claims.h"
 #include "node/config.h"
 #include "node/data_share.h"
 #include "node/donor.h"
@@ -164,10 +165,13 @@ class ControlLoop {
   // control_adopt.cc: how far behind, and taking the cluster's state
   [[nodiscard]] Step depth() const;
   [[nodiscard]] bool somebody_can_give() const;
-  [[nodiscard]] Step deepest() const;        // of the members that could give their state
   [[nodiscard]] Step max_lag() const;        // in steps
+  void refresh_belief();                     // what the members' figures are worth now; see node/claims.h
+  void count_members();
+  void count(const schema::MemberRecord& record);
   void consider_lag();
-  void give_up_and_adopt(Step ahead);
+  [[nodiscard]] bool alone_ahead();          // for long: nobody vouches for our depth, and nobody adopts from us
+  void give_up_and_adopt(Step steps_behind);
   [[nodiscard]] bool averages() const { return parts_.composition.what != gossip::What::kNothing; }
   void begin_adoption(const std::string& why);
   [[nodiscard]] bool nobody_holds_more() const;
@@ -223,6 +227,9 @@ class ControlLoop {
   std::vector<BulkPeer> bulk_peers_;
   bool peers_changed_ = true;
   std::int64_t depth_ahead_ = 0;             // of the model's depth over our own steps
+  Belief belief_;
+  bool belief_stale_ = true;
+  std::optional<TimePoint> ahead_since_;     // of all other members, by more than max_lag
   std::optional<Incarnation> incarnation_to_pass_;
   std::uint64_t adoptions_ = 0;
   int recoveries_alone_ = 0;

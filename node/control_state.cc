@@ -103,9 +103,10 @@ void ControlLoop::advance_waiting() {
       if (!synced_) {
         const Samples own = record_.samples;
         const bool givers = somebody_can_give();
+        refresh_belief();
         const bool fresh = !parts_.restored || !parts_.restored->has_trained;
         if (averages() && givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
-        if (averages() && givers && deepest() > depth() + max_lag()) return begin_adoption("the checkpoint is too far behind");
+        if (averages() && givers && belief_.depth > depth() + belief_.max_lag) return begin_adoption("the checkpoint is too far behind");
         synced_ = true;
         if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
           say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",

@@ -13,6 +13,9 @@ NodeId id(std::uint8_t n) {
 
 schema::MemberRecord holder(std::uint8_t file, Samples whole, std::uint32_t index, std::uint32_t count, Samples samples) {
   schema::MemberRecord r;
+  r.id.bytes[1] = file;  // a member for each share of each file
+  r.id.bytes[2] = static_cast<std::uint8_t>(index);
+  r.id.bytes[3] = static_cast<std::uint8_t>(count);
   r.data_fingerprint.bytes[0] = file;
   r.data_samples = whole;
   r.shard_index = index;
@@ -78,6 +81,30 @@ TEST(Progress, OneShardedByHandBesideSharersAddsNothing) {
   both.shard_index = 1;  // contradicts itself: what it shares is the file
   both.shard_count = 2;
   p.note_data(both);
+  EXPECT_EQ(p.data_samples(), 1000U);
+}
+
+TEST(Progress, AMemberCountsWithWhatItSaysNowHoweverOftenItChangesItsWord) {
+  Progress p({});
+  for (std::uint8_t file = 1; file < 200; ++file) {
+    auto r = holder(file, 1000, 0, 0, 1000);
+    r.id = id(7);
+    p.note_data(r);
+  }
+  EXPECT_EQ(p.data_samples(), 1000U);
+  auto shard = holder(1, 1000, 1, 4, 250);
+  shard.id = id(7);
+  p.note_data(shard);
+  EXPECT_EQ(p.data_samples(), 250U);
+}
+
+TEST(Progress, OneHolderAloneMakesAFileNeitherLongNorShort) {
+  Progress p({});
+  for (const std::uint8_t member : {1, 2, 3, 4, 5}) {
+    auto r = holder(1, member == 3 ? 1U << 30 : member == 4 ? 1 : 1000, 0, 0, 1000);
+    r.id = id(member);
+    p.note_data(r);
+  }
   EXPECT_EQ(p.data_samples(), 1000U);
 }
 
