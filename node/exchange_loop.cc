@@ -1,6 +1,7 @@
 #include "node/exchange_loop.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace kith::node {
@@ -34,7 +35,8 @@ ExchangeLoop::ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSe
       self_(exchange.self),
       on_happening_(std::move(on_happening)),
       machine_(std::move(exchange), store, chooser, random.fork("exchange")),
-      transfer_(std::move(transfer), donor) {}
+      transfer_(std::move(transfer), donor),
+      links_(PeerLinks::wires_of(mesh)) {}
 
 ExchangeLoop::~ExchangeLoop() { stop(); }
 
@@ -136,57 +138,23 @@ void ExchangeLoop::resume_exchanges() {
 void ExchangeLoop::set_peers(std::vector<BulkPeer> peers) {
   post([this, peers = std::move(peers)]() mutable {
     if (peers == peers_) return;
-    for (const BulkPeer& old : peers_) {
-      const auto same = [&old](const BulkPeer& p) { return p.id == old.id; };
-      if (std::none_of(peers.begin(), peers.end(), same)) transfer_.peer_gone(clock_.now(), old.id);
-    }
+    std::set<NodeId> stay;
+    for (const BulkPeer& peer : peers) stay.insert(peer.id);
+    for (const BulkPeer& old : peers_)
+      if (!stay.contains(old.id)) transfer_.peer_gone(clock_.now(), old.id);
     peers_ = std::move(peers);
     connect_peers(clock_.now());
   });
 }
 
-// Unless another peer has taken the place of the one that was dialled there.
-void ExchangeLoop::undial(const std::string& address) {
-  const bool shared =
-      std::any_of(dialled_.begin(), dialled_.end(), [&](const auto& other) { return other.second == address; });
-  if (!address.empty() && !shared) mesh_.undial(address);
-}
-
 // Keeps a link to every peer and tells the machine who is there and reachable.
 void ExchangeLoop::connect_peers(TimePoint now) {
+  std::vector<PeerLinks::Peer> wanted;
+  for (const BulkPeer& peer : peers_) wanted.push_back({peer.id, peer.bulk_address, true, self_ < peer.id});
+  links_.keep_all(wanted, now);
   std::vector<ExchangeMachine::Peer> present;
-  auto dials = std::count_if(dialled_.begin(), dialled_.end(), [](const auto& entry) { return !entry.second.empty(); });
-  for (const BulkPeer& peer : peers_) {
-    const bool linked = mesh_.linked(peer.id);
-    if (peer.exchanges) present.push_back({peer.id, peer.incarnation, linked});
-    auto& dialled = dialled_[peer.id];
-    if (!dialled.empty() && dialled != peer.bulk_address) undial(std::exchange(dialled, std::string()));
-    if (linked || !dialled.empty()) {
-      dial_after_.erase(peer.id);
-      continue;
-    }
-    const auto [it, fresh] = dial_after_.try_emplace(peer.id, self_ < peer.id ? now : now + kDialPatience);
-    if (now < it->second) continue;
-    if (static_cast<std::size_t>(dials) >= mesh_.links_max()) {  // they will dial us
-      it->second = now + kDialPatience;
-      continue;
-    }
-    ++dials;
-    dialled = peer.bulk_address;
-    mesh_.dial(peer.bulk_address);
-    dial_after_.erase(it);
-  }
-  for (auto it = dialled_.begin(); it != dialled_.end();) {
-    const auto same = [&it](const BulkPeer& p) { return p.id == it->first; };
-    if (std::any_of(peers_.begin(), peers_.end(), same)) {
-      ++it;
-      continue;
-    }
-    const std::string address = it->second;
-    dial_after_.erase(it->first);
-    it = dialled_.erase(it);
-    undial(address);
-  }
+  for (const BulkPeer& peer : peers_)
+    if (peer.exchanges) present.push_back({peer.id, peer.incarnation, mesh_.linked(peer.id)});
   std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   machine_.set_peers(now, std::move(present));
 }
@@ -221,8 +189,7 @@ TimePoint ExchangeLoop::deadline() const {
   TimePoint at = std::min(machine_.next_deadline(), transfer_.next_deadline());
   if (paused_) at = transfer_.next_deadline();
   if (rounds_every_ > Duration{0} && !paused_) at = std::min(at, next_round_);
-  for (const auto& [id, when] : dial_after_) at = std::min(at, when);
-  return at;
+  return std::min(at, links_.next_deadline());
 }
 
 void ExchangeLoop::send_all(std::vector<gossip::Outgoing> outgoing) {
@@ -233,7 +200,7 @@ void ExchangeLoop::send_all(std::vector<gossip::Outgoing> outgoing) {
 }
 
 void ExchangeLoop::turn(TimePoint now) {
-  if (!dial_after_.empty()) connect_peers(now);
+  if (now >= links_.next_deadline()) connect_peers(now);
   if (!paused_) {
     if (step_pending_.exchange(false, std::memory_order_acquire))
       machine_.on_step(now, stepped_.load(std::memory_order_relaxed));

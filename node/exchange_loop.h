@@ -20,6 +20,7 @@
 #include "gossip/exchange.h"
 #include "gossip/state_transfer.h"
 #include "node/mesh.h"
+#include "node/peer_links.h"
 #include "node/wake.h"
 
 namespace kith::node {
@@ -85,7 +86,6 @@ class ExchangeLoop {
   void post(std::function<void()> command);
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
-  void undial(const std::string& address);
   void turn(TimePoint now);      // ticks, rounds, outgoing, events
   [[nodiscard]] std::vector<NodeId> reachable_donors() const;
   void report_fetch();           // what arrived, who was lost, the end
@@ -103,8 +103,7 @@ class ExchangeLoop {
   gossip::ExchangeMachine machine_;
   gossip::StateTransfer transfer_;
   std::vector<BulkPeer> peers_;
-  std::map<NodeId, TimePoint> dial_after_;  // peers without a link: when to dial them ourselves
-  std::map<NodeId, std::string> dialled_;
+  PeerLinks links_;
   std::vector<NodeId> fetch_donors_;
   NodeId last_giver_;
   std::vector<NodeId> lost_donors_;

@@ -46,7 +46,14 @@ Roster::Roster(RosterSettings settings, const Identity& identity, MemberRecord o
       log_(log),
       random_(random.fork("roster")),
       settings_(settings),
-      swim_(swim_settings(settings), std::move(own), *this, random.fork("swim"), clock.now()) {}
+      swim_(swim_settings(settings), std::move(own), *this, random.fork("swim"), clock.now()) {
+  if (control == nullptr) return;
+  PeerLinks::Wires wires = PeerLinks::wires_of(*control);
+  wires.undial = [this](const std::string& address) {
+    if (!seeds_.contains(address)) control_->undial(address);
+  };
+  links_.emplace(std::move(wires));
+}
 
 void Roster::sign(MemberRecord& own) { sign_record(identity_, own); }
 void Roster::sign(schema::Accusation& own) { own.signature = identity_.sign(schema::accusation_hash(own)); }
@@ -127,14 +134,13 @@ std::vector<SwimEvent> Roster::turn() {
   if (view_) turn_view(events);
   for (const SwimEvent& event : events) {
     say(event);
-    if (event.kind == SwimEvent::Kind::kForgotten) drop_link(event.id);
     if (event.kind == SwimEvent::Kind::kRefuted) continue;
     if (event.kind != SwimEvent::Kind::kRecord) links_changed_ = true;
     // Figures are new all the time: only this one is looked at, for its address.
-    else if (const SwimMember* member = swim_.find(event.id); member != nullptr && control_ != nullptr)
-      keep_link(event.id, member->record(), clock_.now());
+    else if (const SwimMember* member = swim_.find(event.id); member != nullptr && links_)
+      if (const auto peer = link_to(event.id, member->record())) links_->keep(*peer, clock_.now());
   }
-  dial_members();
+  link_members();
   if (swim_.isolated() != isolated_) {
     isolated_ = !isolated_;
     log_.log(isolated_ ? LogLevel::kWarn : LogLevel::kInfo, "node",
@@ -176,8 +182,6 @@ void Roster::choose_view() {
   } else if (view_ && members < settings_.partial_view_above * 3 / 4) {
     view_.reset();
     watched_.clear();
-    for (const auto& [id, message] : waiting_)
-      if (swim_.find(id) == nullptr) drop_link(id);
     waiting_.clear();
     swim_.set_neighbours(std::nullopt);
     links_changed_ = true;
@@ -204,7 +208,6 @@ void Roster::turn_view(const std::vector<SwimEvent>& events) {
     if (entry.second.until > at) return false;
     if (entry.second.message) view_->on_link_lost(at, entry.first);  // none could be made
     links_changed_ = true;
-    if (swim_.find(entry.first) == nullptr) drop_link(entry.first);  // nothing else would
     return true;
   });
 }
@@ -239,49 +242,24 @@ bool Roster::wants_link(const NodeId& id) const {
   return std::find(active.begin(), active.end(), id) != active.end();
 }
 
-// One link per pair: the member with the lower id dials, the other waits for it a while.
-void Roster::dial_members() {
-  if (control_ == nullptr || (!links_changed_ && dial_after_.empty())) return;
+std::optional<PeerLinks::Peer> Roster::link_to(const NodeId& id, const MemberRecord& r) const {
+  if (r.state == MemberState::kLeft || !wants_link(id)) return std::nullopt;
+  return PeerLinks::Peer{id, r.control_address, r.state != MemberState::kDead, view_ || identity_.id() < id};
+}
+
+void Roster::link_members() {
   const TimePoint at = clock_.now();
-  for (const auto& [id, member] : swim_.members()) keep_link(id, member.record(), at);
+  if (!links_ || (!links_changed_ && at < links_->next_deadline())) return;
+  std::vector<PeerLinks::Peer> wanted;
+  const auto add = [&](const NodeId& id, const MemberRecord& record) {
+    if (auto peer = link_to(id, record)) wanted.push_back(std::move(*peer));
+  };
+  for (const auto& [id, member] : swim_.members()) add(id, member.record());
   for (const auto& [id, message] : waiting_)
     if (const MemberRecord* record = view_ ? view_->record_of(id) : nullptr; record != nullptr && swim_.find(id) == nullptr)
-      keep_link(id, *record, at);
+      add(id, *record);
+  links_->keep_all(wanted, at);
   links_changed_ = false;
-}
-
-void Roster::keep_link(const NodeId& id, const MemberRecord& r, TimePoint at) {
-  auto& dialled = dialled_[id];
-  const bool wanted = r.state != MemberState::kLeft && wants_link(id);
-  if (!wanted || (!dialled.empty() && dialled != r.control_address)) {
-    drop_link(id);
-    if (!wanted) return;
-  }
-  if (!dialled_[id].empty() || control_->linked(id)) {
-    dial_after_.erase(id);
-    return;
-  }
-  const bool at_once = view_ || identity_.id() < id;
-  const auto [it, fresh] = dial_after_.try_emplace(id, at_once ? at : at + kDialPatience);
-  if (at < it->second) return;
-  if (dials_ >= control_->links_max()) return;  // they will dial us
-  ++dials_;
-  dialled_[id] = r.control_address;
-  control_->dial(r.control_address);
-  dial_after_.erase(it);
-}
-
-void Roster::drop_link(const NodeId& id) {
-  dial_after_.erase(id);
-  const auto it = dialled_.find(id);
-  if (it == dialled_.end()) return;
-  const std::string address = it->second;
-  dialled_.erase(it);
-  if (address.empty()) return;
-  --dials_;
-  // Another member may have taken the place of this one.
-  const bool shared = std::any_of(dialled_.begin(), dialled_.end(), [&](const auto& other) { return other.second == address; });
-  if (control_ != nullptr && !shared && !seeds_.contains(address)) control_->undial(address);
 }
 
 void Roster::say(const SwimEvent& event) {
@@ -291,7 +269,8 @@ void Roster::say(const SwimEvent& event) {
 }
 
 TimePoint Roster::next_deadline() const {
-  const TimePoint at = swim_.next_deadline();
+  TimePoint at = swim_.next_deadline();
+  if (links_) at = std::min(at, links_->next_deadline());
   return view_ ? std::min(at, view_->next_deadline()) : at;
 }
 

@@ -23,6 +23,7 @@
 #include "node/handshake.h"
 #include "node/identity.h"
 #include "node/mesh.h"
+#include "node/peer_links.h"
 
 namespace kith::node {
 
@@ -88,9 +89,8 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   void watch_neighbours();
   void turn_view(const std::vector<gossip::SwimEvent>& events);
   [[nodiscard]] bool wants_link(const NodeId& id) const;
-  void dial_members();
-  void keep_link(const NodeId& id, const schema::MemberRecord& record, TimePoint at);
-  void drop_link(const NodeId& id);
+  [[nodiscard]] std::optional<PeerLinks::Peer> link_to(const NodeId& id, const schema::MemberRecord& record) const;
+  void link_members();
   void say(const gossip::SwimEvent& event);
 
   const Identity& identity_;
@@ -107,9 +107,7 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
     TimePoint until;
   };
   std::map<NodeId, Waiting> waiting_;       // links made for one message; at most kWaitingMax
-  std::map<NodeId, TimePoint> dial_after_;
-  std::map<NodeId, std::string> dialled_;
-  std::size_t dials_ = 0;                   // entries of dialled_ that are not empty
+  std::optional<PeerLinks> links_;          // empty without a network
   std::set<std::string> seeds_;
   bool links_changed_ = true;
   bool isolated_ = false;
