@@ -5,10 +5,12 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace kith {
 namespace {
@@ -20,7 +22,9 @@ constexpr std::array<std::string_view, kPointCount> kNames = {
     "after-commit", "result-sent",        "before-apply",      "after-apply",    "ack-sent",
     "ack-received", "checkpoint-written", "checkpoint-renamed"};
 
-enum class Action : std::uint8_t { kNone, kKill, kStop };
+enum class Action : std::uint8_t { kNone, kKill, kStop, kWait };
+
+constexpr std::chrono::seconds kWaitSeconds{4};
 
 struct Trigger {
   Action action = Action::kNone;
@@ -54,9 +58,10 @@ Result<Trigger> parse_trigger(std::string_view text, std::string_view item) {
   Trigger trigger{Action::kNone, 1};
   if (verb == "kill") trigger.action = Action::kKill;
   if (verb == "stop") trigger.action = Action::kStop;
+  if (verb == "wait") trigger.action = Action::kWait;
   if (trigger.action == Action::kNone)
     return fail(ErrorCode::kUsage,
-                "fault \"" + std::string(item) + "\": expected kill@N or stop@N");
+                "fault \"" + std::string(item) + "\": expected kill@N, stop@N or wait@N");
   if (at == std::string_view::npos) return trigger;
   const std::string_view digits = text.substr(at + 1);
   const char* end = digits.data() + digits.size();
@@ -93,6 +98,7 @@ Status parse_spec(std::string_view spec, std::array<Trigger, kPointCount>& out) 
 }
 
 void strike(Action action) {
+  if (action == Action::kWait) return std::this_thread::sleep_for(kWaitSeconds);
   // raise() strikes this very thread, so nothing after the passage is executed before the process
   // stops.
   std::raise(action == Action::kKill ? SIGKILL : SIGSTOP);

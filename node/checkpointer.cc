@@ -47,23 +47,27 @@ void Checkpointer::cut(Job job) {
       std::make_shared<Job>(std::move(job));  // std::function wants copies; there is one job
   trainer_.cut([this, shared](compute::TrainerImage image) {
     shared->image = std::move(image);
-    {
-      const std::lock_guard lock(mutex_);
-      job_ = std::move(*shared);
-    }
-    ready_.notify_one();
+    run_task([this, shared] { write(std::move(*shared)); });
   });
+}
+
+void Checkpointer::run_task(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  ready_.notify_one();
 }
 
 void Checkpointer::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    ready_.wait(lock, [this] { return job_.has_value() || stopping_; });
-    if (!job_) return;
-    Job job = std::move(*job_);
-    job_.reset();
+    ready_.wait(lock, [this] { return !tasks_.empty() || stopping_; });
+    if (tasks_.empty()) return;
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
     lock.unlock();
-    write(std::move(job));
+    task();
     lock.lock();
   }
 }

@@ -12,9 +12,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +45,9 @@ class Checkpointer {
   // while one is under way.
   bool request(CheckpointFacts facts, std::function<void(const Result<std::string>&)> done = {});
   [[nodiscard]] bool busy() const { return busy_; }
+  // Other work with files and hashes that the control loop must not wait for, on the writer thread, in order with the
+  // checkpoints.
+  void run_task(std::function<void()> task);
   [[nodiscard]] CheckpointStats stats() const;
 
  private:
@@ -68,7 +71,7 @@ class Checkpointer {
   std::atomic<bool> busy_{false};
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable ready_;
-  std::optional<Job> job_;
+  std::deque<std::function<void()>> tasks_;  // a cut checkpoint's writing is one
   bool stopping_ = false;
   CheckpointStats stats_;
   std::thread thread_;

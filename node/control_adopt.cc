@@ -165,11 +165,22 @@ void ControlLoop::begin_adoption(const std::string& why) {
   parts_.exchange->abandon_open();
   // What an interrupted try has brought is kept, unless the cluster has gone far since.
   if (!assembly_)
-    assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
+    assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
   const Samples lag = max_lag() * static_cast<Samples>(parts_.config->train.batch_size) * (1 + roster_.count(MemberState::kAlive));
   const Samples not_before = progress_.samples() - std::min(progress_.samples(), lag);
   fetching_ = Fetching::kAdoption;
+  donors_told_ = donors;
   parts_.exchange->fetch(std::move(donors), assembly_->missing(!unhealthy_, not_before));
+}
+
+// Who has come and who is gone while a state is fetched.
+void ControlLoop::tell_donors() {
+  std::vector<NodeId> donors = adoption_donors();
+  std::vector<NodeId> told = donors_told_;  // in an order of its own
+  std::sort(told.begin(), told.end());
+  if (donors == told) return;
+  donors_told_ = donors;
+  parts_.exchange->set_donors(std::move(donors));
 }
 
 // True when waiting for a donor is vain: we hold a state of this run, or no live member does.
@@ -207,7 +218,7 @@ void ControlLoop::on_fetch_end(const FetchEnded& end) {
   } else if (was == Fetching::kFinalManifest) {
     fetch_final_items();
   } else if (was == Fetching::kFinalItems) {
-    adopt_final();
+    check_final_items();
   }
 }
 

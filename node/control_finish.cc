@@ -69,7 +69,7 @@ void ControlLoop::advance_finish() {
       if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) fetch_final_manifest();
       break;
     case FinishPhase::kOver:
-      enter(RunState::kLeaving);
+      if (!writing_final_) enter(RunState::kLeaving);
       break;
     default:
       break;
@@ -123,23 +123,31 @@ void ControlLoop::declare() {
 void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
   settling_ = true;
   after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
-    settling_ = false;
-    if (finish_.phase() != FinishPhase::kDeclaring) return;  // a lower declarer's came first
-    const FinalFacts facts = final_facts(result.accuracy);
-    manifest_ = manifest_of(*parts_.replica, integers, facts);
-    const std::vector<std::byte> bytes = manifest_->encode();
-    schema::Final final;
-    final.declarer = self_;
-    final.run_digest = run_digest(parts_.config->cluster.name, parts_.config->run.id);
-    final.root = hash_bytes(bytes);
-    final.progress = progress_.samples();
-    final.signature = parts_.identity->sign(final_hash(final));
-    parts_.donor->set_final(Slice::copy_of(bytes), integers);
-    const StateAssembly state(*parts_.replica, integers);
-    finish_.declared(now(), final);
-    complete(facts, state.values(), state.integers());
+    // Everything is at rest: it can be read and hashed while the loop goes on.
+    parts_.checkpointer->run_task([this, integers, facts = final_facts(result.accuracy)] {
+      auto made = std::make_shared<FinalState>();
+      made->facts = facts;
+      made->manifest = manifest_of(*parts_.replica, integers, facts).encode();
+      made->values = StateAssembly(*parts_.replica, integers).values();
+      made->integers = integers;
+      post([this, made] { declare_made(made); });
+    });
   };
   parts_.trainer->evaluate();
+}
+
+void ControlLoop::declare_made(const std::shared_ptr<const FinalState>& made) {
+  settling_ = false;
+  if (finish_.phase() != FinishPhase::kDeclaring) return;  // a lower declarer's came first
+  schema::Final final;
+  final.declarer = self_;
+  final.run_digest = run_digest(parts_.config->cluster.name, parts_.config->run.id);
+  final.root = hash_bytes(made->manifest);
+  final.progress = made->facts.progress;
+  final.signature = parts_.identity->sign(final_hash(final));
+  parts_.donor->set_final(Slice::copy_of(made->manifest), made->integers);
+  finish_.declared(now(), final);
+  complete(made);
 }
 
 // A declarer that we know, of a run that has ended as far as we see, or as most living members say.
@@ -155,14 +163,16 @@ bool ControlLoop::is_credible(const schema::Final& final) const {
   return ended * 2 > living;
 }
 
-void ControlLoop::accept_final(const schema::Final& final) {
+void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
   if (parts_.composition.finish == gossip::Finish::kNone || state_ == RunState::kLeaving) return;
   if (final.run_digest != run_digest(parts_.config->cluster.name, parts_.config->run.id)) return;
   if (finish_.final() && finish_.final()->root == final.root) return;
   // Repeated with each beat until we have it: it can wait for a checkpoint, whose moment must not be mixed with another.
   if (!is_credible(final) || parts_.checkpointer->busy()) return;
   if (!verify(final.declarer, final_hash(final), final.signature)) {
-    say(LogLevel::kWarn, "a FINAL with a wrong signature was dropped", {{"declarer", final.declarer.short_hex()}});
+    if (false_finals_.insert(from).second)
+      say(LogLevel::kWarn, "a FINAL with a wrong signature was dropped",
+          {{"peer", from.short_hex()}, {"declarer", final.declarer.short_hex()}});
     return;
   }
   if (!finish_.on_final(now(), final)) return;
@@ -173,7 +183,7 @@ void ControlLoop::accept_final(const schema::Final& final) {
   synced_ = true;
   enter(RunState::kFinishing);
   settle([this](std::vector<std::int64_t> integers) {
-    assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::move(integers));
+    assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::move(integers));
     retry_fetch_at_ = now();
   });
 }
@@ -200,7 +210,7 @@ void ControlLoop::fetch_final_manifest() {
   if (!assembly_) {
     // A failed try threw it away; the replica still rests.
     settle([this](std::vector<std::int64_t> integers) {
-      assembly_ = std::make_unique<StateAssembly>(*parts_.replica, std::move(integers));
+      assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::move(integers));
     });
     return;
   }
@@ -220,26 +230,43 @@ void ControlLoop::on_manifest(const Slice& bytes) {
   }
   manifest_ = std::move(*manifest);
   manifest_bytes_ = bytes;
-  final_wanted_ = assembly_->differing(*manifest_);
+}
+
+// Compares what we have with the manifest, off the loop; `then` with what differs, if that still matters by then.
+void ControlLoop::compare_with_final(std::function<void(gossip::FetchOrder)> then) {
+  fetching_ = Fetching::kFinalItems;
+  parts_.checkpointer->run_task([this, assembly = assembly_, manifest = *manifest_, then = std::move(then)] {
+    post([this, assembly, then, differing = assembly->differing(manifest)] {
+      if (assembly != assembly_ || finish_.phase() != FinishPhase::kFetching) return;
+      fetching_ = Fetching::kNothing;
+      then(differing);
+    });
+  });
 }
 
 // The manifest is here: now what differs.
 void ControlLoop::fetch_final_items() {
   if (finish_.phase() != FinishPhase::kFetching || !assembly_ || !manifest_) return;
-  say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(final_wanted_.wanted.size())}});
-  if (final_wanted_.wanted.empty()) return adopt_final();
-  std::vector<NodeId> givers = final_givers();
-  if (givers.empty()) return;  // asked for again when somebody has it
-  fetching_ = Fetching::kFinalItems;
-  parts_.exchange->fetch(std::move(givers), final_wanted_);
+  compare_with_final([this](gossip::FetchOrder order) {
+    say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(order.wanted.size())}});
+    if (order.wanted.empty()) return adopt_final();
+    std::vector<NodeId> givers = final_givers();
+    if (givers.empty()) return;  // asked for again when somebody has it
+    fetching_ = Fetching::kFinalItems;
+    parts_.exchange->fetch(std::move(givers), std::move(order));
+  });
+}
+
+void ControlLoop::check_final_items() {
+  if (finish_.phase() != FinishPhase::kFetching || !assembly_ || !manifest_) return;
+  compare_with_final([this](const gossip::FetchOrder& order) {
+    if (order.wanted.empty()) return adopt_final();
+    say(LogLevel::kError, "what was fetched is not the declared final state: fetching again");
+    assembly_.reset();
+  });
 }
 
 void ControlLoop::adopt_final() {
-  if (!assembly_->differing(*manifest_).wanted.empty()) {
-    say(LogLevel::kError, "what was fetched is not the declared final state: fetching again");
-    assembly_.reset();
-    return;
-  }
   const auto facts = facts_from_json(manifest_->facts_json);
   if (!facts) {
     say(LogLevel::kError, "the declared final state's facts make no sense", {{"why", facts.error().message}});
@@ -247,16 +274,18 @@ void ControlLoop::adopt_final() {
     return;
   }
   fetching_ = Fetching::kFinalItems;  // until the trainer has it
-  auto values = std::make_shared<std::vector<float>>(assembly_->values());
-  auto integers = std::make_shared<std::vector<std::int64_t>>(assembly_->integers());
-  parts_.trainer->adopt(assembly_->take(false), [this, facts = *facts, values, integers] {
-    post([this, facts, values, integers] {
+  auto made = std::make_shared<FinalState>();
+  made->facts = *facts;
+  made->values = assembly_->values();
+  made->integers = assembly_->integers();
+  parts_.trainer->adopt(assembly_->take(false), [this, made] {
+    post([this, made] {
       fetching_ = Fetching::kNothing;
       assembly_.reset();
       if (finish_.phase() != FinishPhase::kFetching) return;
-      parts_.donor->set_final(manifest_bytes_, *integers);
+      parts_.donor->set_final(manifest_bytes_, made->integers);
       finish_.completed(now());
-      complete(facts, *values, *integers);
+      complete(made);
     });
   });
 }
@@ -266,17 +295,28 @@ void ControlLoop::write_own_final() {
     settling_ = true;
     after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
       settling_ = false;
-      const StateAssembly state(*parts_.replica, integers);
-      complete(final_facts(result.accuracy), state.values(), state.integers());
+      auto made = std::make_shared<FinalState>();
+      made->facts = final_facts(result.accuracy);
+      made->values = StateAssembly(*parts_.replica, integers).values();
+      made->integers = integers;
+      complete(made);
     };
     parts_.trainer->evaluate();
   });
 }
 
-void ControlLoop::complete(const FinalFacts& facts, const std::vector<float>& values,
-                           const std::vector<std::int64_t>& integers) {
-  const std::string path = parts_.config->node.data_dir + "/model.safetensors";
-  if (const Status written = write_final_model(path, *parts_.schema, values, integers, facts); !written) {
+// Writing, hashing and fsync take as long as they take: members go on being answered meanwhile.
+void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
+  writing_final_ = true;
+  parts_.checkpointer->run_task([this, made = std::move(made)] {
+    Status written = write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
+    post([this, made, written = std::move(written)] { on_final_written(made->facts, written); });
+  });
+}
+
+void ControlLoop::on_final_written(const FinalFacts& facts, const Status& written) {
+  writing_final_ = false;
+  if (!written) {
     trouble_ = written.error().message;
     say(LogLevel::kError, "the final model could not be written", {{"error", trouble_}});
     exit_code_ = exit_code(ErrorCode::kFailed);
@@ -285,7 +325,7 @@ void ControlLoop::complete(const FinalFacts& facts, const std::vector<float>& va
   final_written_ = true;
   final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
   say(LogLevel::kInfo, "final model written",
-      {{"path", path}, {"accuracy", std::to_string(facts.accuracy)}, {"progress", std::to_string(facts.progress)}});
+      {{"path", final_path()}, {"accuracy", std::to_string(facts.accuracy)}, {"progress", std::to_string(facts.progress)}});
   if (state_ != RunState::kLeaving) enter(RunState::kComplete);
 }
 

@@ -294,7 +294,7 @@ void ControlLoop::on_refused(const Refused& refused) {
     say(self ? LogLevel::kDebug : LogLevel::kWarn, "refused by a seed or member; it is asked again for ever",
         {{"address", refused.address}, {"reason", reject.detail}});
   }
-  join_.on_refused(refused.address, reject);
+  join_.on_refused(refused.address, reject, refused.by_all);
 }
 
 // A copied data directory. Of the two processes this is the one that ends.
@@ -305,11 +305,18 @@ void ControlLoop::identity_in_use(const std::string& where) {
 }
 
 void ControlLoop::pass_incarnation(Incarnation seen, const NodeId& teller) {
+  if (incarnation_to_pass_ || state_ == RunState::kLeaving) return;
   say(LogLevel::kWarn, "members know a later start of this node than its data directory does: starting again above it",
       {{"peer", teller.short_hex()}, {"boot_there", std::to_string(seen >> 32)},
        {"boot_here", std::to_string(parts_.incarnation >> 32)}});
   incarnation_to_pass_ = seen;
-  exit_code_ = exit_code(ErrorCode::kFailed);
+}
+
+// Nobody's memory grows with everybody who was ever there; what they trained stays counted.
+void ControlLoop::forget(const NodeId& id) {
+  last_exchange_wall_.erase(id);
+  donors_failed_.erase(id);
+  false_finals_.erase(id);
 }
 
 void ControlLoop::on_peer_up(const PeerUp& up) {
@@ -338,6 +345,7 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
       return pass_incarnation(event.incarnation, event.id);
     return identity_in_use(event.name + " at " + event.address);
   }
+  if (event.kind == Kind::kForgotten) return forget(event.id);
   const gossip::SwimMember* member = roster_.find(event.id);
   if (member == nullptr) return;
   const schema::MemberRecord& record = member->record();
@@ -355,7 +363,7 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
 
 void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {
   if (roster_.on_message(from, message)) return;
-  if (const auto* final = std::get_if<schema::Final>(&message)) accept_final(*final);
+  if (const auto* final = std::get_if<schema::Final>(&message)) accept_final(from, *final);
 }
 
 void ControlLoop::handle_happenings() {

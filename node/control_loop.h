@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,13 @@ class ControlLoop {
 
  private:
   enum class Fetching { kNothing, kAdoption, kFinalManifest, kFinalItems };
+  // Shared between the loop and the writer thread: values and integers of the final model; `manifest` of a declarer's.
+  struct FinalState {
+    FinalFacts facts;
+    std::vector<std::byte> manifest;
+    std::vector<float> values;
+    std::vector<std::int64_t> integers;
+  };
 
   void post(std::function<void()> command);
   void say(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
@@ -140,6 +148,7 @@ class ControlLoop {
   void on_peer_up(const PeerUp& up);
   void on_refused(const Refused& refused);
   void on_member_event(const gossip::SwimEvent& event);
+  void forget(const NodeId& id);
   void identity_in_use(const std::string& where);
   void pass_incarnation(Incarnation seen, const NodeId& teller);
   void handle_happenings();
@@ -155,6 +164,7 @@ class ControlLoop {
   void advance_training();
   void enter(schema::RunState state);
   void start_training();
+  void advance_passing();
   [[nodiscard]] bool enough_members();
   void advance_leaving();
   void finish_leaving();
@@ -174,6 +184,7 @@ class ControlLoop {
   void give_up_and_adopt(Step steps_behind);
   [[nodiscard]] bool averages() const { return parts_.composition.what != gossip::What::kNothing; }
   void begin_adoption(const std::string& why);
+  void tell_donors();
   [[nodiscard]] bool nobody_holds_more() const;
   [[nodiscard]] std::vector<NodeId> adoption_donors();
   [[nodiscard]] std::vector<NodeId> final_givers();
@@ -187,14 +198,19 @@ class ControlLoop {
   void advance_finish();
   void declare();
   void declare_with(std::vector<std::int64_t> integers);
-  void accept_final(const schema::Final& final);
+  void declare_made(const std::shared_ptr<const FinalState>& made);
+  void accept_final(const NodeId& from, const schema::Final& final);
   [[nodiscard]] bool is_credible(const schema::Final& final) const;
   void fetch_final_manifest();
   void on_manifest(const Slice& bytes);
+  void compare_with_final(std::function<void(gossip::FetchOrder)> then);
   void fetch_final_items();
+  void check_final_items();
   void adopt_final();
   void write_own_final();
-  void complete(const FinalFacts& facts, const std::vector<float>& values, const std::vector<std::int64_t>& integers);
+  void complete(std::shared_ptr<const FinalState> made);
+  void on_final_written(const FinalFacts& facts, const Status& written);
+  [[nodiscard]] std::string final_path() const { return parts_.config->node.data_dir + "/model.safetensors"; }
   [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
   [[nodiscard]] FinalFacts final_facts(double accuracy) const;
   // Merges everything pending with exchanges at rest; `then` on the loop, with the integer buffers.
@@ -231,6 +247,7 @@ class ControlLoop {
   bool belief_stale_ = true;
   std::optional<TimePoint> ahead_since_;     // of all other members, by more than max_lag
   std::optional<Incarnation> incarnation_to_pass_;
+  bool passing_ = false;                     // the checkpoint before that is under way
   std::uint64_t adoptions_ = 0;
   int recoveries_alone_ = 0;
   int nonfinite_times_ = 0;                  // in a row, each less than kNonFiniteForgotten after the one before
@@ -239,18 +256,20 @@ class ControlLoop {
 
   // adoption and final fetch
   Fetching fetching_ = Fetching::kNothing;
-  std::unique_ptr<StateAssembly> assembly_;
+  std::shared_ptr<StateAssembly> assembly_;  // shared with the writer thread while that compares it
   NodeId donor_;
   std::map<NodeId, TimePoint> donors_failed_;
+  std::vector<NodeId> donors_told_;          // to the exchange loop, of the running fetch
   TimePoint retry_fetch_at_;
   std::string adoption_reason_;
   TimePoint adoption_began_;
   std::optional<Manifest> manifest_;
   Slice manifest_bytes_;
-  gossip::FetchOrder final_wanted_;
   bool settling_ = false;
   bool starting_ = false;                    // the first checkpoint is being written
+  bool writing_final_ = false;
   bool final_written_ = false;
+  std::set<NodeId> false_finals_;            // whose wrong FINAL was mentioned since the last change of state
   bool leave_sent_ = false;
   bool leave_checkpointed_ = false;
   std::function<void(const compute::EvalResult&)> after_evaluation_;

@@ -26,6 +26,7 @@ void ControlLoop::enter(RunState state) {
   say(LogLevel::kInfo, "state", {{"from", schema::name_of(state_)}, {"to", schema::name_of(state)}});
   state_ = state;
   waiting_for_.clear();
+  false_finals_.clear();
   beat();
   roster_.hurry();
   ExchangeLoop* exchange = parts_.exchange;
@@ -57,13 +58,14 @@ void ControlLoop::enter(RunState state) {
 }
 
 void ControlLoop::advance() {
+  if (incarnation_to_pass_) return advance_passing();
   if (starting_ && state_ != RunState::kLeaving) return;
   switch (state_) {
     case RunState::kWaiting:
       advance_waiting();
       break;
     case RunState::kJoining:
-      if (fetching_ == Fetching::kAdoption && assembly_) parts_.exchange->set_donors(adoption_donors());
+      if (fetching_ == Fetching::kAdoption && assembly_) tell_donors();
       if (fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) begin_adoption(adoption_reason_);
       break;
     case RunState::kTraining:
@@ -200,6 +202,19 @@ void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&
     done(fail(ErrorCode::kBusy, "a checkpoint is being written already: try again in a moment"));
 }
 
+// The process starts again at once: what was trained is kept.
+void ControlLoop::advance_passing() {
+  if (passing_ || parts_.checkpointer->busy()) return;
+  passing_ = true;
+  const auto end = [this](const Result<std::string>&) {
+    post([this] { exit_code_ = exit_code(ErrorCode::kFailed); });
+  };
+  if (synced_)
+    write_checkpoint(end);
+  else
+    end(std::string());
+}
+
 void ControlLoop::advance_leaving() {
   if (leave_sent_) {
     if (now() >= leave_deadline_) exit_code_ = 0;
@@ -212,6 +227,7 @@ void ControlLoop::advance_leaving() {
   }
   const bool drained = parts_.exchange == nullptr || parts_.exchange->snapshot().drained;
   if (!drained && now() < leave_deadline_) return;
+  if (writing_final_) return;
   if (final_written_ || leave_checkpointed_) return finish_leaving();
   if (parts_.checkpointer->busy()) return;
   leave_checkpointed_ = true;

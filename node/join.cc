@@ -16,13 +16,17 @@ void JoinMachine::on_peer(TimePoint) {
   if (state_ == JoinState::kSeeking || state_ == JoinState::kAlone) state_ = JoinState::kJoined;
 }
 
-void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reject) {
+void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reject, bool by_all) {
   if (reject.code == schema::RejectCode::kSelf) {
     self_seen_ = true;
     return;
   }
   if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end()) return;  // some member's
   trouble_[seed] = "refused: " + reject.detail;
+  if (!by_all) {
+    refused_.erase(seed);
+    return;
+  }
   refused_.insert(seed);
   const bool every = std::all_of(settings_.seeds.begin(), settings_.seeds.end(),
                                  [this](const std::string& s) { return refused_.contains(s); });

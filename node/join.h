@@ -30,7 +30,8 @@ class JoinMachine {
   JoinMachine(JoinSettings settings, TimePoint now);
 
   void on_peer(TimePoint now);                                             // a link to a member is bound
-  void on_refused(const std::string& seed, const schema::Reject& reject);
+  // `by_all`: every address that the name stands for has refused, the last one now.
+  void on_refused(const std::string& seed, const schema::Reject& reject, bool by_all = true);
   void on_unreachable(const std::string& seed, const std::string& why);
   void tick(TimePoint now);
 
@@ -47,7 +48,7 @@ class JoinMachine {
   JoinState state_ = JoinState::kSeeking;
   bool self_seen_ = false;
   std::map<std::string, std::string> trouble_;   // seed -> last reason
-  std::set<std::string> refused_;                // seeds whose last answer was a refusal
+  std::set<std::string> refused_;                // seeds of which every address refused last
 };
 
 }  // namespace kith::node

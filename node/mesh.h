@@ -78,6 +78,7 @@ struct Refused {
   // stand for others as well and stays dialled.
   std::string address;
   schema::Reject reject;
+  bool by_all = true;  // every address that `address` stands for now has refused last
 };
 // No answer in time; it goes on trying until undial(). `why` begins with the address that was tried
 // ("1.2.3.4:7400: "), of which a name has several.

@@ -32,6 +32,7 @@ struct MeshDialler::Dealer {
   TimePoint next_try;
   Duration backoff;
   std::uint64_t last_use = 0;
+  bool refused = false;  // the last try ended with REJECT
   std::string trouble;  // what libzmq said last about a connection that failed
 
   Dealer(std::uint64_t its_number, std::string its_endpoint, Duration first_backoff)

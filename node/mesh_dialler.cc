@@ -166,7 +166,10 @@ void MeshDialler::close(const std::string& endpoint) {
 void MeshDialler::retry_due(TimePoint now) {
   for (auto& [endpoint, dealer] : dealers_) {
     if (dealer->state == Dealer::State::kLinked || now < dealer->next_try) continue;
-    if (dealer->state != Dealer::State::kWaiting) report_failure(endpoint, dealer->why_silent());
+    if (dealer->state != Dealer::State::kWaiting) {
+      dealer->refused = false;
+      report_failure(endpoint, dealer->why_silent());
+    }
     dealer->backoff = std::min(dealer->backoff * 2, core_.retry_max);
     dealer->next_try = now + core_.jittered(dealer->backoff);
     if (dealer->state != Dealer::State::kConnecting) greet(*dealer, now);
@@ -190,6 +193,15 @@ bool MeshDialler::any_linked(const Target& target) const {
                      [this](const std::string& endpoint) {
                        const auto it = dealers_.find(endpoint);
                        return it != dealers_.end() && it->second->state == Dealer::State::kLinked;
+                     });
+}
+
+// An address of our own, which is parked, is nobody's refusal.
+bool MeshDialler::all_refused(const Target& target) const {
+  return std::all_of(target.endpoints.begin(), target.endpoints.end(),
+                     [this](const std::string& endpoint) {
+                       const auto it = dealers_.find(endpoint);
+                       return it != dealers_.end() && it->second->refused;
                      });
 }
 
@@ -322,6 +334,7 @@ void MeshDialler::on_welcome(Dealer& dealer, schema::Welcome welcome) {
     return report_failure(dealer.endpoint, std::string(flaw));
   }
   dealer.state = Dealer::State::kLinked;
+  dealer.refused = false;
   dealer.backoff = core_.retry_min;
   dirty_ = true;
   const NodeId id = welcome.record.id;
@@ -337,11 +350,13 @@ void MeshDialler::on_reject(Dealer& dealer, const schema::Reject& reject) {
   }
   if (dealer.state != Dealer::State::kGreeting && dealer.state != Dealer::State::kProving) return;
   dealer.state = Dealer::State::kWaiting;
+  dealer.refused = true;
   const bool self = reject.code == schema::RejectCode::kSelf;
   for (const auto& address : addresses_of(dealer.endpoint)) {
-    const bool name = !targets_.at(address).numeric;
+    const Target& target = targets_.at(address);
     core_.events.emplace_back(
-        Refused{self && name ? without_scheme(dealer.endpoint) : address, reject});
+        Refused{self && !target.numeric ? without_scheme(dealer.endpoint) : address, reject,
+                all_refused(target)});
   }
   if (!self) return;
   const std::string endpoint = dealer.endpoint;

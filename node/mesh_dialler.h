@@ -63,6 +63,7 @@ class MeshDialler {
   void retry_due(TimePoint now);
   void schedule();
   [[nodiscard]] bool any_linked(const Target& target) const;
+  [[nodiscard]] bool all_refused(const Target& target) const;
   [[nodiscard]] Dealer* find(std::uint64_t number);
   [[nodiscard]] std::vector<std::string> addresses_of(const std::string& endpoint) const;
   void report_failure(const std::string& endpoint, const std::string& why);

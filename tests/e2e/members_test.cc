@@ -145,6 +145,13 @@ TEST(Incarnation, ANodeWithoutSeedsPassesItWhenMembersFindIt) {
   ASSERT_TRUE(cluster.wait(seconds(20), "it starts again", [&] { return ready_lines(cluster[0]) == 2; }));
   cluster[0].set_http(last_http(cluster[0]));
   EXPECT_TRUE(cluster.wait(seconds(20), "both see two", [&] { return everybody_sees(cluster, 2); }));
+  // It had begun to train before it was found: nothing of that is lost.
+  const std::string log = cluster[0].log();
+  const auto again_at = log.rfind("starting again above it");
+  ASSERT_NE(again_at, std::string::npos) << log;
+  const auto resumed = log.find("step-", log.find("resuming from a checkpoint", again_at));
+  ASSERT_NE(resumed, std::string::npos) << log;
+  EXPECT_NE(log.substr(resumed, 17), "step-000000000000") << log;
 }
 
 TEST(Refusals, AreSaidOnceAndNotPerRetry) {

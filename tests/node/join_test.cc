@@ -61,6 +61,17 @@ TEST(Join, RefusedByEverySeedEndsButByOneDoesNot) {
   EXPECT_NE(m.explain().find("a:1: refused: schema: x here, y there"), std::string::npos);
 }
 
+TEST(Join, ANameRefusesOnlyWhenAllItsAddressesDo) {
+  JoinMachine m(settings({"seeds:1"}), at(0));
+  m.on_refused("seeds:1", reject(RejectCode::kRun), false);
+  EXPECT_EQ(m.state(), JoinState::kSeeking);
+  m.on_unreachable("seeds:1", "10.0.0.2:1: connection refused");
+  m.on_refused("seeds:1", reject(RejectCode::kRun), false);
+  EXPECT_EQ(m.state(), JoinState::kSeeking);
+  m.on_refused("seeds:1", reject(RejectCode::kRun), true);
+  EXPECT_EQ(m.state(), JoinState::kRefused);
+}
+
 TEST(Join, ASeedThatStoppedRefusingIsOnlyUnreachable) {
   JoinMachine m(settings({"a:1", "b:2"}), at(0));
   m.on_refused("a:1", reject(RejectCode::kRun));

@@ -118,6 +118,25 @@ TEST(MeshNames, ANameOfManyNodesReachesThemAll) {
   EXPECT_TRUE(run_until({&a, &b, &c}, [&] { return linked(a, b) && linked(a, c); }));
 }
 
+TEST(MeshNames, ANameHasRefusedOnlyOnceAllItsAddressesHave) {
+  const auto names = std::make_shared<FakeNames>();
+  Node b(2);
+  auto settings = quick_settings();
+  settings.listen = "127.0.0.2:" + port_of(b);
+  Node c(3, settings);
+  b.policy.verdict = schema::Reject{};
+  names->set("service", {"127.0.0.1", "127.0.0.2"});
+  Node a(1, settings_with(names));
+  a.mesh->dial("service:" + port_of(b));
+  ASSERT_TRUE(run_until({&a, &b, &c}, [&] { return linked(a, c) && a.count<Refused>() >= 2; }));
+  for (const Refused& refused : a.all<Refused>()) EXPECT_FALSE(refused.by_all);
+  c.stop();
+  settings.listen = "127.0.0.2:" + port_of(b);
+  c.restart(settings);
+  c.policy.verdict = schema::Reject{};
+  EXPECT_TRUE(run_until({&a, &b, &c}, [&] { return a.all<Refused>().back().by_all; }));
+}
+
 // As in Compose, where one name stands for all replicas.
 TEST(MeshNames, ANameThatStandsForOthersAndItselfReachesTheOthers) {
   const auto names = std::make_shared<FakeNames>();
