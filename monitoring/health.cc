@@ -5,8 +5,31 @@
 
 namespace kith::monitoring {
 
+namespace {
+
+const char* name_of(HealthCheck::Concern concern) {
+  switch (concern) {
+    case HealthCheck::Concern::kPeople:
+      return "people";
+    case HealthCheck::Concern::kReadiness:
+      return "readiness";
+    default:
+      return "process";
+  }
+}
+
+}  // namespace
+
 bool HealthReport::healthy() const {
-  return std::ranges::all_of(checks, [](const HealthCheck& c) { return c.ok || c.readiness_only; });
+  return std::ranges::all_of(checks, [](const HealthCheck& c) {
+    return c.ok || c.concern != HealthCheck::Concern::kProcess;
+  });
+}
+
+bool HealthReport::well() const {
+  return std::ranges::all_of(checks, [](const HealthCheck& c) {
+    return c.ok || c.concern == HealthCheck::Concern::kReadiness;
+  });
 }
 
 bool HealthReport::ready() const {
@@ -22,10 +45,14 @@ std::string HealthReport::text() const {
 }
 
 std::string HealthReport::json() const {
-  nlohmann::ordered_json out = {{"healthy", healthy()}, {"ready", ready()}};
+  nlohmann::ordered_json out = {
+      {"healthy", healthy()}, {"well", well()}, {"ready", ready()}};
   out["checks"] = nlohmann::ordered_json::array();
   for (const HealthCheck& check : checks) {
-    out["checks"].push_back({{"name", check.name}, {"ok", check.ok}, {"text", check.text}});
+    out["checks"].push_back({{"name", check.name},
+                             {"concern", name_of(check.concern)},
+                             {"ok", check.ok},
+                             {"text", check.text}});
   }
   // Text may carry names from other machines: broken UTF-8 is replaced, not thrown about.
   return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

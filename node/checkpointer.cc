@@ -89,6 +89,7 @@ void Checkpointer::write(Job job) {
       ++stats_.written;
       stats_.last_step = job.image.step;
       stats_.last_success_wall_seconds = clock_.wall_seconds();
+      stats_.last_success = clock_.now();
       stats_.last_error.clear();
     } else {
       ++stats_.failed;

@@ -30,6 +30,7 @@ struct CheckpointStats {
   std::uint64_t written = 0, failed = 0;
   Step last_step = 0;
   double last_success_wall_seconds = 0.0;  // 0 = none yet
+  TimePoint last_success;                  // likewise
   std::string last_error;
 };
 

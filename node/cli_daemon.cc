@@ -102,7 +102,8 @@ std::string health_lines(const Json& report) {
   std::string text;
   for (const Json& check : report.value("checks", Json::array())) {
     const bool ok = check.is_object() && check.value("ok", false);
-    text += std::string(ok ? "ok    " : "FAIL  ") + field(check, "name") + ": " +
+    const bool only_waits = check.is_object() && check.value("concern", "") == "readiness";
+    text += std::string(ok ? "ok    " : only_waits ? "wait  " : "FAIL  ") + field(check, "name") + ": " +
             field(check, "text") + "\n";
   }
   return text;
@@ -156,7 +157,8 @@ Result<int> health_command(CliContext& context) {
   KITH_ASSIGN(const ControlClient::Reply reply, client.get("/healthz?format=json"));
   KITH_ASSIGN(const Json report, parsed(reply.body, "/healthz"));
   context.out << (context.json ? dumped(report) : health_lines(report));
-  const auto healthy = report.find("healthy");
+  auto healthy = report.find("well");  // more than /healthz asks
+  if (healthy == report.end()) healthy = report.find("healthy");
   const bool good = healthy != report.end() && healthy->is_boolean() && healthy->get<bool>();
   return good ? 0 : exit_code(ErrorCode::kUnhealthy);
 }

@@ -133,7 +133,9 @@ Result<ControlClient> ControlClient::at(const std::string& where) {
                       where);
     return client;
   }
-  if (where.find('/') != std::string::npos && !where.starts_with("http://"))
+  // What has no port is no address.
+  if (!where.starts_with("http://") &&
+      (where.find('/') != std::string::npos || where.find(':') == std::string::npos))
     return fail(ErrorCode::kNoDaemon,
                 where + ": no such directory; expected the data_dir of a running kithd");
   client.address_ = address_in(where);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "node/checkpoint.h"
+#include "node/health_checks.h"
 
 namespace kith::node {
 
@@ -140,31 +141,7 @@ std::string NodeViewAdapter::members_json() {
 }
 
 monitoring::HealthReport NodeViewAdapter::health() {
-  const NodeStatus s = loop_.status();
-  const compute::TrainerStats t = trainer_.stats();
-  monitoring::HealthReport report;
-  report.checks.push_back({"trainer", t.healthy,
-                           t.healthy ? "finite, step " + std::to_string(t.steps)
-                                     : "loss or parameters are not finite: " + s.trouble});
-  const Duration quiet = clock_.now() - s.now;
-  const bool turning = quiet < std::chrono::seconds(10);
-  report.checks.push_back({"loop", turning, turning ? "control loop turns" : "control loop has not turned for " +
-                                                          std::to_string(to_seconds(quiet)) + " s"});
-  report.checks.push_back({"members", !s.isolated,
-                           s.isolated ? "isolated: no member answers, this node goes on alone"
-                                      : std::to_string(1 + s.members.size()) + " known",
-                           true});
-  const bool stored = s.checkpoints.last_error.empty();
-  report.checks.push_back({"checkpoint", stored, stored ? "last at step " + std::to_string(s.checkpoints.last_step)
-                                                        : s.checkpoints.last_error + ": make room, training goes on"});
-  const bool taking_part = s.self.run_state == RunState::kTraining || s.self.run_state == RunState::kFinishing ||
-                           s.self.run_state == RunState::kComplete;
-  report.checks.push_back({"joined", taking_part,
-                           taking_part ? std::string(schema::name_of(s.self.run_state)) + " with " +
-                                             std::to_string(1 + s.members.size()) + " members known"
-                                       : "not training: " + s.waiting_for,
-                           true});
-  return report;
+  return health_of(loop_.status(), trainer_.stats(), from_seconds(config_.checkpoint.every_seconds), clock_.now());
 }
 
 monitoring::NodeSnapshot NodeViewAdapter::snapshot() {

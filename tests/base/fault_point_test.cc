@@ -84,6 +84,7 @@ TEST(FaultPoints, BadSpecificationsSayWhatIsWrong) {
   };
   EXPECT_NE(message("after-comit=kill@1").find("after-commit"), std::string::npos);
   EXPECT_NE(message("after-commit=explode@1").find("kill@N"), std::string::npos);
+  EXPECT_NE(message("after-commit=explode@1").find("wait@N"), std::string::npos);
   EXPECT_NE(message("after-commit").find("kill@N"), std::string::npos);
   EXPECT_NE(message("after-commit=kill@0").find("from 1"), std::string::npos);
   EXPECT_NE(message("after-commit=kill@x").find("from 1"), std::string::npos);

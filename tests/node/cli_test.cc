@@ -190,6 +190,14 @@ TEST(CliReads, HealthExitsWithTenWhenUnhealthy) {
   EXPECT_EQ(result.code, 10);
   EXPECT_EQ(result.out, "FAIL  trainer: not finite\n");
   EXPECT_EQ(kith({"health", "--at", daemon.address(), "-o", "json"}).code, 10);
+  daemon.health = R"({"healthy": true, "well": false, "ready": false, "checks": [
+      {"name": "members", "concern": "people", "ok": false, "text": "isolated"}]})";
+  EXPECT_EQ(kith({"health", "--at", folder.path()}).code, 10);
+  EXPECT_EQ(kith({"health", "--at", folder.path()}).out, "FAIL  members: isolated\n");
+  daemon.health = R"({"healthy": true, "well": true, "ready": false, "checks": [
+      {"name": "joined", "concern": "readiness", "ok": false, "text": "waiting"}]})";
+  EXPECT_EQ(kith({"health", "--at", folder.path()}).code, 0);
+  EXPECT_EQ(kith({"health", "--at", folder.path()}).out, "wait  joined: waiting\n");
 }
 
 TEST(CliReads, SomethingElseOnThePortIsAnErrorNotACrash) {
