@@ -133,9 +133,7 @@ Result<ControlClient> ControlClient::at(const std::string& where) {
                       where);
     return client;
   }
-  // What has no port is no address.
-  if (!where.starts_with("http://") &&
-      (where.find('/') != std::string::npos || where.find(':') == std::string::npos))
+  if (where.find('/') != std::string::npos && !where.starts_with("http://"))
     return fail(ErrorCode::kNoDaemon,
                 where + ": no such directory; expected the data_dir of a running kithd");
   client.address_ = address_in(where);

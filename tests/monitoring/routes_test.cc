@@ -55,8 +55,8 @@ TEST_F(RoutesTest, AnUnknownPathNamesTheOnesThereAre) {
 }
 
 TEST_F(RoutesTest, JoiningIsHealthyButNotReady) {
-  node_.report.checks = {{"trainer", true, "stepping", false},
-                         {"joined", false, "waiting for a seed", true}};
+  node_.report.checks = {{"trainer", true, "stepping"},
+                         {"joined", false, "waiting for a seed", HealthCheck::Concern::kReadiness}};
   EXPECT_EQ(routes_.get("/healthz", {}).status, 200);
   const HttpReply ready = routes_.get("/readyz", {});
   EXPECT_EQ(ready.status, 503);
@@ -64,7 +64,7 @@ TEST_F(RoutesTest, JoiningIsHealthyButNotReady) {
 }
 
 TEST_F(RoutesTest, AFailedCheckIsUnhealthyInTextAndJson) {
-  node_.report.checks = {{"trainer", false, "loss is not finite \xff", false}};
+  node_.report.checks = {{"trainer", false, "loss is not finite \xff"}};
   EXPECT_EQ(routes_.get("/healthz", {}).status, 503);
   const HttpReply reply = routes_.get("/healthz", {{"format", "json"}});
   EXPECT_EQ(reply.status, 503);
