@@ -16,18 +16,19 @@ namespace {
 constexpr std::size_t kGoneMax = 1024;
 constexpr std::size_t kLimiterKeys = 1024;
 constexpr double kReturnedShare = 0.1;
+constexpr int kHungrier = 4;             // times as often are shuffles while the passive view is not half full
 constexpr std::size_t kRequestsMax = 3;  // NEIGHBOUR on their way at once
-constexpr int kConfirmationsPerShuffle = 4;
-// Evictions of all together per shuffle interval: a crowd that joins at one member goes on by its
+constexpr int kConfirmationsPerShuffle = 12;
+// Evictions of all together, at most at once and per third of a shuffle interval: a crowd that joins at one member goes on by its
 // walks, and strangers cannot keep replacing whom we watch.
-constexpr double kEvictionsPerShuffle = 12.0;
-constexpr double kMessagesPerShuffle = 60.0;  // of one sender
+constexpr double kEvictions = 12.0;
+constexpr double kMessages = 60.0;  // of one sender, likewise
 
 }  // namespace
 
 PartialViewSettings PartialViewSettings::preset(Duration probe_interval) {
   PartialViewSettings out;
-  out.shuffle_interval = probe_interval * 20;
+  out.shuffle_interval = probe_interval * 60;
   out.request_timeout = probe_interval * 2;
   return out;
 }
@@ -39,11 +40,11 @@ PartialView::PartialView(PartialViewSettings settings, const MemberRecord& own,
       random_(random.fork("partial view")),
       own_(own),
       messages_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
-                                                    kMessagesPerShuffle)),
-                kMessagesPerShuffle, kLimiterKeys),
+                                                    (3 * kMessages))),
+                kMessages, kLimiterKeys),
       evictions_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
-                                                     kEvictionsPerShuffle)),
-                 kEvictionsPerShuffle, 1),
+                                                     (3 * kEvictions))),
+                 kEvictions, 1),
       next_promotion_(now),
       next_shuffle_(now + Duration(random_.below(settings.shuffle_interval.count()))),
       next_confirmation_(next_shuffle_) {}
@@ -159,7 +160,9 @@ void PartialView::offer(const MemberRecord& record) {
   // Of those who return some replace others: after a partition half of all do.
   const bool returned = gone_.contains(record.id) && random_.chance(kReturnedShare);
   const bool room = passive_.size() < settings_.passive_max;
-  if ((room || returned) && record_of(record.id) == nullptr && check(record, Word::kOthers))
+  // Of all that are offered a uniform sample stays (a reservoir): whoever comes to know hundreds does so in the order of ids.
+  const bool drawn = random_.below(++offered_) < settings_.passive_max;
+  if ((room || returned || drawn) && record_of(record.id) == nullptr && check(record, Word::kOthers))
     add_passive(record, nullptr);
 }
 
@@ -189,11 +192,12 @@ void PartialView::tick(TimePoint now) {
     next_confirmation_ = now + settings_.shuffle_interval / kConfirmationsPerShuffle;
     if (active_.size() > 0) {
       const NodeId id = active_.at(next_check_++ % active_.size()).id;
-      send(id, ViewKind::kNeighbour, sequence_++, {own_});
+      send(id, ViewKind::kNeighbour, sequence_++);  // a bare one: it knows us, if it holds us
     }
   }
   if (now >= next_shuffle_) {
-    next_shuffle_ = now + settings_.shuffle_interval;
+    const bool knows_few = passive_.size() < settings_.passive_max / 2;
+    next_shuffle_ = now + settings_.shuffle_interval / (knows_few ? kHungrier : 1);
     shuffle(now);
   }
 }
@@ -253,7 +257,7 @@ void PartialView::shuffle(TimePoint) {
   }
   ++counters_.shuffles;
   shuffle_sequence_ = sequence_++;
-  outgoing_.push_back({to, View{ViewKind::kShuffle, settings_.join_walk, shuffle_sequence_, own_.id,
+  outgoing_.push_back({to, View{ViewKind::kShuffle, settings_.shuffle_walk, shuffle_sequence_, own_.id,
                                 std::move(records)}});
 }
 

@@ -28,7 +28,7 @@
 // Bounds: `active_max` + `passive_max` records; requests, walks and evictions limited per member
 // and in all. The owner sends to members without a link too (replies to walks): record_of() has the
 // address. Thread: one owner (control loop). Costs per shuffle interval: one SHUFFLE over at most
-// `join_walk` hops and its reply, 8 records each, and four NEIGHBOUR with answers; independent of
+// `shuffle_walk` hops and its reply, 6 records each, and twelve bare NEIGHBOUR with answers; independent of
 // the number of members.
 #pragma once
 
@@ -54,12 +54,15 @@ struct PartialViewSettings {
   std::size_t passive_max = 48;
   unsigned join_walk = 6;          // ARWL
   unsigned passive_walk = 3;       // PRWL
-  std::size_t shuffle_active = 3;  // records of each view in a shuffle, beside our own
-  std::size_t shuffle_passive = 4;
+  // Shuffles end two hops away, where our own record is news; each hop further costs as much again. Records still walk far, one
+  // exchange after the other.
+  unsigned shuffle_walk = 2;
+  std::size_t shuffle_active = 2;  // records of each view in a shuffle, beside our own
+  std::size_t shuffle_passive = 3;
   Duration shuffle_interval = std::chrono::seconds(10);
   Duration request_timeout = std::chrono::seconds(2);  // for the answer to NEIGHBOUR
 
-  // Twenty probe intervals between shuffles (more would cost over a fifth of all membership traffic),
+  // Sixty probe intervals between shuffles (more often would cost over a fifth of all membership traffic),
   // two for an answer.
   static PartialViewSettings preset(Duration probe_interval);
 };
@@ -157,6 +160,7 @@ class PartialView {
   std::uint64_t shuffle_sequence_ = 0;  // of our shuffle on its way; 0: none
   std::vector<NodeId> given_away_;      // what it carries
   std::size_t next_check_ = 0;
+  std::uint64_t offered_ = 0;
   RateLimiter messages_;   // per sender
   RateLimiter evictions_;  // of all together
   TimePoint next_promotion_;

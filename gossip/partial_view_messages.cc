@@ -83,11 +83,18 @@ void PartialView::on_forward_join(TimePoint now, const NodeId& from, const View&
 }
 
 void PartialView::on_neighbour(TimePoint now, const NodeId& from, const View& view, bool urgent) {
-  const MemberRecord* record = own_record_of(from, from, view);
-  if (record == nullptr) return;
+  const bool bare = view.records.empty();
+  const MemberRecord* record = bare ? record_of(from) : own_record_of(from, from, view);
+  if (record == nullptr) {
+    if (bare) send(from, ViewKind::kRefused, view.sequence);
+    return;
+  }
   const MemberRecord asking = *record;
   if (activate(now, asking, urgent)) {
-    send(from, ViewKind::kAccepted, view.sequence, {own_});
+    if (bare)
+      send(from, ViewKind::kAccepted, view.sequence);
+    else
+      send(from, ViewKind::kAccepted, view.sequence, {own_});
     return;
   }
   add_passive(asking, nullptr);
@@ -137,7 +144,7 @@ void PartialView::on_shuffle(TimePoint, const NodeId& from, const View& view) {
     ++counters_.dropped;
     return;
   }
-  const unsigned ttl = std::min<unsigned>(view.ttl, settings_.join_walk);
+  const unsigned ttl = std::min<unsigned>(view.ttl, settings_.shuffle_walk);
   if (ttl > 1 && active_.size() > 1) {
     const auto onward = active_.draw(random_, 2, from);
     const auto next =

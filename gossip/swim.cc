@@ -13,7 +13,6 @@ using schema::MemberState;
 namespace {
 
 constexpr std::size_t kForgottenMax = 4096;
-constexpr std::size_t kToldMax = 256;
 constexpr std::size_t kLimiterKeys = 1024;
 // Relayed figures of others per second: with 100 us per signature 0.4 % of a core, whatever the
 // size of the cluster.
@@ -79,16 +78,11 @@ Swim::Impl::Impl(SwimSettings settings_in, MemberRecord own_in, RecordAuthority&
       next_sync(now + Duration(random.below(settings.sync_interval.count()))),
       next_sweep(now + Duration(random.below(settings.sweep_interval.count()))) {
   sign_own();
+  own_matters();
 }
 
 void Swim::Impl::send(const NodeId& to, schema::Message message) {
   outgoing.push_back({to, std::move(message)});
-}
-
-void Swim::Impl::note_progress(const NodeId& from, Samples value) {
-  if (value == 0 || (told.size() >= kToldMax && !told.contains(from))) return;
-  Samples& highest = told[from];
-  highest = std::max(highest, value);
 }
 
 bool Swim::Impl::reachable(const NodeId& id) const { return !links_known || links.contains(id); }
@@ -117,12 +111,17 @@ std::vector<NodeId> Swim::Impl::draw_members(std::size_t count, const NodeId& ex
 
 void Swim::Impl::gossip_tick(TimePoint now) {
   next_gossip = now + settings.gossip_interval;
-  gossip_to(settings.gossip_fanout);
+  gossip_to(has_news() ? settings.gossip_fanout : 1, Fill::kOthers);
 }
 
-void Swim::Impl::gossip_to(unsigned fanout) {
-  for (const NodeId& to : draw_members(fanout, own.id, true))
-    send(to, schema::Gossip{compose(to, settings.news_bytes_max)});
+void Swim::Impl::gossip_to(unsigned fanout, Fill first_fill) {
+  Fill fill = first_fill;
+  for (const NodeId& to : draw_members(fanout, own.id, true)) {
+    schema::News news = compose(to, settings.news_bytes_max, NodeId(), fill);
+    fill = Fill::kNothing;
+    if (!news.records.empty() || !news.accusations.empty())
+      send(to, schema::Gossip{std::move(news)});
+  }
 }
 
 void Swim::Impl::on_message(TimePoint now, const NodeId& from, const schema::Message& message) {
@@ -187,6 +186,7 @@ void Swim::Impl::leave(TimePoint) {
   leaving = true;
   own.left = true;
   sign_own();
+  own_matters();
   for (const auto& [id, member] : table.members())
     if (is_living(member.state()) && reachable(id) && (!neighbours || neighbours->contains(id)))
       send(id, schema::Leave{own});
@@ -251,10 +251,9 @@ Swim::Swim(SwimSettings settings, MemberRecord own, RecordAuthority& authority, 
 
 Swim::~Swim() = default;
 
-void Swim::set_own(TimePoint, const MemberRecord& own, Samples progress) {
+void Swim::set_own(TimePoint, const MemberRecord& own) {
   MemberRecord next = own;
   MemberRecord& held = impl_->own;
-  impl_->progress = progress;
   next.id = held.id;
   next.incarnation = held.incarnation;
   next.boot_nonce = held.boot_nonce;
@@ -264,14 +263,10 @@ void Swim::set_own(TimePoint, const MemberRecord& own, Samples progress) {
   next.signature = held.signature;
   if (schema::signing_hash(next) == schema::signing_hash(held))
     return;  // NaN is equal to itself here
+  const bool tell_all = matters(next, held);
   held = std::move(next);
   impl_->sign_own();
-}
-
-void Swim::raise_boot(TimePoint, Incarnation seen) {
-  if (seen < impl_->own.incarnation || boot_of(seen) >= 0xFFFFFFFFULL) return;
-  impl_->own.incarnation = (boot_of(seen) + 1) << 32;
-  impl_->sign_own();
+  if (tell_all) impl_->own_matters();
 }
 
 const MemberRecord& Swim::own() const { return impl_->own; }
@@ -308,13 +303,6 @@ std::size_t Swim::count(MemberState state) const { return impl_->table.count(sta
 std::vector<schema::Accusation> Swim::accusations(const NodeId& id) const {
   const auto it = impl_->cases.find(id);
   return it == impl_->cases.end() ? std::vector<schema::Accusation>() : it->second.accusations;
-}
-
-std::vector<Swim::Told> Swim::take_told() {
-  std::vector<Told> out;
-  for (const auto& [from, progress] : std::exchange(impl_->told, {}))
-    out.push_back({from, progress});
-  return out;
 }
 
 bool Swim::isolated() const {

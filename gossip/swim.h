@@ -23,9 +23,9 @@
 // progress is kept elsewhere.
 // - After a pause of our own nobody is convicted for one suspicion window.
 //
-// Thread: one owner (control loop). Costs: per probe interval one PING and one PONG, per gossip
-// interval `gossip_fanout` GOSSIPs, each of at most `news_bytes_max`; a digest of 0.6 kB per sync
-// interval. Independent of the number of members.
+// Thread: one owner (control loop). Costs, whatever the number of members: per probe interval one PING with our record and one
+// PONG, per gossip interval one GOSSIP with one record of somebody else, per sync interval a digest of 0.6 kB. Only while there
+// is news (a change of state, an address, a run state) do all these carry more, and `gossip_fanout` GOSSIPs go out.
 #pragma once
 
 #include <cstdint>
@@ -60,9 +60,11 @@ struct SwimSettings {
   unsigned gossip_fanout = 3;
   unsigned hurry_fanout = 16;                                // of hurry(): everybody in a small cluster
   unsigned retransmit_mult = 4;       // a change is sent mult * ceil(log10(n + 1)) times
-  std::size_t news_bytes_max = 4096;  // records and accusations in one message, about
+  std::size_t news_bytes_max = 4096;  // records and accusations in one message, at most about
   Duration sync_interval = std::chrono::seconds(2);  // digest to one random member
-  Duration sweep_interval = std::chrono::seconds(2);         // with neighbours: a probe of somebody else
+  // With neighbours: a probe of somebody else, of whom nothing has been heard for longest. A fifth of it after one that failed:
+  // where one died unseen there may be more.
+  Duration sweep_interval = std::chrono::seconds(10);
   Duration dead_retry = std::chrono::seconds(6);     // first; doubles to ten times that
   Duration forget_after = std::chrono::hours(5);     // dead and left members
   unsigned accusations_per_interval =
@@ -105,8 +107,9 @@ struct SwimMember {
   TimePoint renewed;  // when its record last got newer, by whoever's word
   TimePoint changed;                                 // of `state`
   float rtt_seconds = -1.0F;                         // < 0: unknown; smoothed
-  std::uint32_t place = 0;  // the table's: where it stands in the list of the living
-  bool hinted = false;      // dead or left by others' unsigned word only: direct contact clears it
+  std::uint32_t place : 17 = 0;  // the table's: where it stands in the list of the living
+  std::uint32_t told : 14 = 0;   // which of our own changes it has been sent; 0: none
+  bool hinted : 1 = false;  // dead or left by others' unsigned word only: direct contact clears it
 };
 
 struct SwimEvent {
@@ -154,18 +157,13 @@ class Swim {
 
   // Our figures changed: everything but id, incarnation, boot_nonce, version, state and signature
   // is taken. Signs.
-  void set_own(TimePoint now, const schema::MemberRecord& own, Samples progress);
+  void set_own(TimePoint now, const schema::MemberRecord& own);
   [[nodiscard]] const schema::MemberRecord& own() const;  // as signed last
   // Tells up to `hurry_fanout` members at once instead of at the next gossip interval: for changes that others wait for.
   void hurry();
   // We leave: the signed record with left = true spreads as LEAVE to every member
   // (take_outgoing()).
   void leave(TimePoint now);
-
-  // Others remember a later start of ours (seen_incarnation of WELCOME or REJECT), because the boot
-  // counter was lost or restored: we go on as the start after it. The owner saves boot_of
-  // own().incarnation. Not for one who is running: see kUsurped.
-  void raise_boot(TimePoint now, Incarnation seen);
 
   // A record from a handshake or a seed's WELCOME; `direct`: it came from its owner over a proven
   // link. False: its signature is wrong (the sender should not be believed).
@@ -196,12 +194,6 @@ class Swim {
   // What is held against a member in its present incarnation: one per accuser, at most 8.
   [[nodiscard]] std::vector<schema::Accusation> accusations(const NodeId& id) const;
   [[nodiscard]] std::size_t count(schema::MemberState state) const;
-  // Highest progress that anybody told us of since the last call, and who; nullopt: nobody did.
-  struct Told {
-    NodeId from;
-    Samples progress = 0;
-  };
-  std::vector<Told> take_told();
   // All of whom we knew are suspect or dead: it is us who are cut off.
   [[nodiscard]] bool isolated() const;
   [[nodiscard]] unsigned local_health() const;  // 0 = well

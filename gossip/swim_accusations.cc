@@ -16,6 +16,7 @@ constexpr std::size_t kWordsMax = 256;
 // About so many of all who hear an accusation go and look for themselves at once; the others do
 // when its turn comes.
 constexpr double kVerifiers = 8.0;
+constexpr std::size_t kManyDying = 20;  // every twentieth
 
 }  // namespace
 
@@ -27,17 +28,23 @@ bool Swim::Impl::holds(const Accusation& accusation) const {
          });
 }
 
-void Swim::Impl::take_accusation(TimePoint now, const Accusation& accusation) {
+void Swim::Impl::take_accusation(TimePoint now, const NodeId& from, const Accusation& accusation) {
   if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
   if (accusation.subject == own.id) {
-    if (accusation.incarnation == own.incarnation && believe(now, accusation))
+    // What we told it of our answer was lost.
+    if (SwimMember* teller = table.find(from); teller != nullptr && accusation.incarnation < own.incarnation)
+      teller->told = 0;
+    if (accusation.incarnation == own.incarnation && believe(now, accusation)) {
       refute(now, accusation.accuser);
+      answer_accusation(now, from);
+    }
     return;
   }
   SwimMember* subject = table.find(accusation.subject);
   if (subject == nullptr || accusation.incarnation > subject->record().incarnation)
     return keep_for_later(accusation);
-  if (accusation.incarnation < subject->record().incarnation) return;
+  if (accusation.incarnation < subject->record().incarnation)
+    return tell_answer(now, from, *subject);
   if (subject->state() == MemberState::kLeft || holds(accusation)) return;
   if (may_accuse(accusation.accuser)) {
     if (believe(now, accusation)) add_accusation(now, *subject, accusation);
@@ -93,7 +100,7 @@ void Swim::Impl::take_pending(TimePoint now, const NodeId& subject) {
     if (accusation.subject == subject) found.push_back(accusation);
   std::erase_if(pending,
                 [&](const Accusation& accusation) { return accusation.subject == subject; });
-  for (const Accusation& accusation : found) take_accusation(now, accusation);
+  for (const Accusation& accusation : found) take_accusation(now, accusation.accuser, accusation);
 }
 
 void Swim::Impl::add_accusation(TimePoint now, SwimMember& subject, const Accusation& accusation) {
@@ -108,12 +115,19 @@ void Swim::Impl::add_accusation(TimePoint now, SwimMember& subject, const Accusa
     record.since = now;
     ++counters.suspicions;
     set_state(now, subject, MemberState::kSuspect);
+    note_dying(now);
     if (accusation.accuser != own.id &&
         random.uniform() * static_cast<double>(table.living()) < kVerifiers)
       look(now, accusation.subject);
   }
   if (subject.state() == MemberState::kSuspect)
     set_suspicion_timer(now, accusation.subject, record);
+}
+
+void Swim::Impl::note_dying(TimePoint now) {
+  const std::size_t suspects = table.count(MemberState::kSuspect);
+  if (suspects * kManyDying >= table.living())
+    many_dying_until = now + 2 * suspicion::longest(settings, members_and_self());
 }
 
 void Swim::Impl::set_suspicion_timer(TimePoint now, const NodeId& id, const SwimCase& record) {
@@ -180,6 +194,7 @@ void Swim::Impl::refute(TimePoint now, const NodeId& accuser) {
   refute_after = now + settings.gossip_interval;
   raise_own(own.incarnation);
   sign_own();
+  own_matters();
   ++counters.refutations;
   emit(SwimEvent::Kind::kRefuted, own);
   // Being accused says that we may be slow; one accuser says it once in a while, however often it
@@ -191,6 +206,24 @@ void Swim::Impl::tell_accusations(TimePoint now, const NodeId& to, const NodeId&
   if (to == answering || !reachable(to)) return;
   if (!told_accusations.take(now, to)) return;
   send(to, schema::Gossip{compose(to, settings.news_bytes_max / 4, subject)});
+}
+
+void Swim::Impl::answer_accusation(TimePoint now, const NodeId& to) {
+  if (to == answering || refute_pending || table.find(to) == nullptr || !reachable(to)) return;
+  if (told_accusations.take(now, to))
+    send(to, schema::Gossip{compose(to, settings.news_bytes_max / 4)});
+}
+
+// It still says what has been answered.
+void Swim::Impl::tell_answer(TimePoint now, const NodeId& to, const SwimMember& subject) {
+  if (to == subject.record().id || table.find(to) == nullptr || !reachable(to)) return;
+  if (!told_accusations.take(now, to)) return;
+  schema::Gossip answer{compose(to, settings.news_bytes_max / 4)};
+  const bool there = std::ranges::any_of(answer.news.records, [&](const schema::MemberRecord& record) {
+    return record.id == subject.record().id;
+  });
+  if (!there) answer.news.records.push_back(subject.record());
+  send(to, std::move(answer));
 }
 
 // What we saw, or did not see, before the pause was our own doing: our accusations are withdrawn,

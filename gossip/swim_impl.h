@@ -32,6 +32,9 @@ namespace kith::gossip {
 // where what is new to us is old to most others and need not be told on with haste.
 enum class Source { kOwner, kNews, kBulk };
 
+// Differences that others act upon at once, unlike figures.
+bool matters(const schema::MemberRecord& a, const schema::MemberRecord& b);
+
 // What is held against one member in its present incarnation.
 struct SwimCase {
   std::vector<schema::Accusation> accusations;  // one per accuser, <= kAccusationsPerCase
@@ -88,6 +91,8 @@ struct Swim::Impl {
   Impl(SwimSettings settings_in, schema::MemberRecord own_in, RecordAuthority& authority_in,
        Random random_in, TimePoint now);
 
+  enum class Fill { kNothing, kOwn, kOthers };  // see compose()
+
   // ---- swim.cc
   void tick(TimePoint now);
   [[nodiscard]] TimePoint next_deadline() const;
@@ -98,14 +103,13 @@ struct Swim::Impl {
   void on_member_timer(TimePoint now, const NodeId& id);
   void forget(SwimMember& member);
   void gossip_tick(TimePoint now);
-  void gossip_to(unsigned fanout);
+  void gossip_to(unsigned fanout, Fill first_fill = Fill::kNothing);
   [[nodiscard]] bool reachable(const NodeId& id) const;
   // Up to `count` different members that we reach (neighbours only, if set), without `except`.
   // Suspects only if asked for.
   std::vector<NodeId> draw_members(std::size_t count, const NodeId& except, bool suspects_too);
   const NodeId* draw_one();
   void send(const NodeId& to, schema::Message message);
-  void note_progress(const NodeId& from, Samples value);
   [[nodiscard]] std::size_t members_and_self() const { return table.living() + 1; }
   [[nodiscard]] bool quiet() const { return usurped; }
 
@@ -124,14 +128,16 @@ struct Swim::Impl {
   bool check(const schema::MemberRecord& record);
   // The one place where a member's record or state changes: table, timers, events, rumours.
   void store(TimePoint now, SwimMember& member, schema::MemberRecord record,
-             schema::MemberState state, Source source);
+             schema::MemberState state, Source source, bool wave);
   void set_state(TimePoint now, SwimMember& member, schema::MemberState state);
   void sign_own();
+  // Something of ours changed that others act upon: everybody is told.
+  void own_matters();
   void raise_own(Incarnation above);
   void emit(SwimEvent::Kind kind, const schema::MemberRecord& record);
 
   // ---- swim_accusations.cc
-  void take_accusation(TimePoint now, const schema::Accusation& accusation);
+  void take_accusation(TimePoint now, const NodeId& from, const schema::Accusation& accusation);
   void take_pending(TimePoint now, const NodeId& subject);
   void pass_on(const SwimMember& subject, const schema::Accusation& accusation);
   void keep_for_later(const schema::Accusation& accusation);
@@ -148,6 +154,10 @@ struct Swim::Impl {
   void refute(TimePoint now, const NodeId& accuser);
   // Tells `to` what is held against `subject` (which may be `to`), not too often.
   void tell_accusations(TimePoint now, const NodeId& to, const NodeId& subject);
+  void note_dying(TimePoint now);
+  // Our answer to what `to` told us against us, if no PONG will bring it.
+  void answer_accusation(TimePoint now, const NodeId& to);
+  void tell_answer(TimePoint now, const NodeId& to, const SwimMember& subject);
   void on_own_pause(TimePoint now);
 
   // ---- swim_probe.cc
@@ -176,16 +186,26 @@ struct Swim::Impl {
   [[nodiscard]] bool is_probed(const NodeId& id) const;
 
   // ---- swim_news.cc
-  // `about`: whose accusations come first, beside those against `to`.
-  schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId());
-  void add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit, const NodeId& to);
+  // What must be told: our record if `to` may not have it as it matters, what is held against `to` and `about`, what changed.
+  // Besides, with budgets that do not depend on what there is to say: kOwn our record, kOthers one of somebody else.
+  schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId(),
+                       Fill fill = Fill::kNothing);
+  void add_own(NewsWriter& writer, const NodeId& to, Fill fill);
+  void add_of_others(NewsWriter& writer, const NodeId& to);
+  [[nodiscard]] bool has_news() const { return own_repeats > 0 || changes.size() > 0; }
+  // Newer figures of a member are told on by everybody once per period: in waves that reach all, of which there are as many as
+  // one record per gossip interval has room for.
+  [[nodiscard]] Duration wave_period() const;
+  [[nodiscard]] bool next_wave(TimePoint before, TimePoint now) const;
+  void add_changes(NewsWriter& writer, const NodeId& to);
   void take_news(TimePoint now, const NodeId& from, const schema::News& news, bool bulk);
 
   // ---- swim_sync.cc
   void sync_tick(TimePoint now);
+  void sync_soon(TimePoint now);  // the last one brought much, there may be more
   void on_digest(TimePoint now, const NodeId& from, const schema::Digest& digest);
   void on_sync(TimePoint now, const NodeId& from, const schema::Sync& sync);
-  void answer_entries(const NodeId& from, const schema::Sync& sync);
+  void answer_entries(TimePoint now, const NodeId& from, const schema::Sync& sync);
   void answer_wanted(const NodeId& from, const std::vector<NodeId>& wanted);
 
   // ---- constant
@@ -195,11 +215,13 @@ struct Swim::Impl {
   // ---- ourselves
   Random random;
   schema::MemberRecord own;
-  Samples progress = 0;
+  std::uint32_t own_mark = 0;    // number of the last change of ours that matters, 1 to 16383
+  unsigned own_repeats = 0;      // messages that still carry it, whoever has been told
   bool leaving = false;
   bool usurped = false;
   unsigned health = 0;
   TimePoint hold_until;                  // nobody is accused or convicted before it
+  TimePoint many_dying_until;            // every twentieth is suspect, or was a moment ago
   TimePoint refute_after;                // two refutations keep a distance
   std::optional<NodeId> refute_pending;  // accused too soon after the last one, by whom
 
@@ -246,7 +268,6 @@ struct Swim::Impl {
   // ---- outputs
   std::vector<SwimOutgoing> outgoing;
   std::vector<SwimEvent> events;
-  std::map<NodeId, Samples> told;  // <= 256
   SwimCounters counters;
 };
 

@@ -1,6 +1,6 @@
 // What rides on a message: our own record, then what is held against the receiver, then what
-// changed (least told first), then newer figures, then records in rotation until the message is
-// full.
+// changed (least told first). A PING has our newest figures besides, one GOSSIP per interval somebody else's: that is all in
+// a quiet cluster.
 #include <algorithm>
 
 #include "gossip/swim_impl.h"
@@ -14,6 +14,7 @@ using schema::News;
 namespace {
 
 constexpr std::size_t kAccusationBytes = 160;
+constexpr int kFiguresTold = 2;  // by each who has newer ones: four fifths hear of it in this wave
 
 // As on the wire, about: fixed fields, pointers, and the texts.
 std::size_t bytes_of(const MemberRecord& record) {
@@ -65,12 +66,12 @@ const Accusation* Swim::Impl::find_accusation(const Rumour& rumour) const {
   return is_it ? &word->second : nullptr;
 }
 
-// Writes rumours until the message is full, and counts those as told.
-void Swim::Impl::add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned limit,
-                             const NodeId& to) {
+// Writes changes until the message is full, and counts those as told.
+void Swim::Impl::add_changes(NewsWriter& writer, const NodeId& to) {
+  const unsigned limit = suspicion::retransmit_limit(settings.retransmit_mult, members_and_self());
   std::vector<RumourQueue::Place> told;
   std::vector<Rumour> void_now;
-  for (auto place = queue.next(std::nullopt); place; place = queue.next(place)) {
+  for (auto place = changes.next(std::nullopt); place; place = changes.next(place)) {
     const Rumour& rumour = place->rumour;
     const bool is_record = rumour.accuser.is_zero();
     const SwimMember* member = table.find(rumour.subject);
@@ -84,34 +85,54 @@ void Swim::Impl::add_rumours(NewsWriter& writer, RumourQueue& queue, unsigned li
     if (!room) break;
     told.push_back(*place);
   }
-  for (const Rumour& rumour : void_now) queue.remove(rumour);
-  for (const RumourQueue::Place& place : told) queue.told(place, limit);
+  for (const Rumour& rumour : void_now) changes.remove(rumour);
+  for (const RumourQueue::Place& place : told) changes.told(place, limit);
 }
 
-namespace {
+void Swim::Impl::add_own(NewsWriter& writer, const NodeId& to, Fill fill) {
+  SwimMember* member = table.find(to);
+  const bool owed = member == nullptr || member->told != own_mark || own_repeats > 0;
+  if (!owed && fill != Fill::kOwn) return;
+  writer.add(own);
+  if (own_repeats > 0) --own_repeats;
+  if (member != nullptr) member->told = own_mark;
+}
 
-// Everybody's record in turn, from where the last message stopped: what rumours missed comes by in
-// the end.
-void add_rotation(NewsWriter& writer, const SwimTable& table, NodeId& rotation, const NodeId& to) {
-  std::optional<NodeId> first;
-  for (std::size_t tries = 0; tries < schema::kNewsRecordsMax; ++tries) {
+// Newer figures; if there are none, everybody's record in turn: what rumours missed comes by in the end.
+void Swim::Impl::add_of_others(NewsWriter& writer, const NodeId& to) {
+  const auto place = figures.next(std::nullopt);
+  if (place) {
+    const SwimMember* member = table.find(place->rumour.subject);
+    if (member != nullptr && member->record().id != to && writer.add(member->record())) {
+      figures.told(*place, kFiguresTold);
+      return;
+    }
+    if (member == nullptr) figures.remove(place->rumour);
+  }
+  for (int tries = 0; tries < 2; ++tries) {  // one of two is not the receiver
     const SwimMember* member = table.after(rotation);
     if (member == nullptr) return;
-    const NodeId id = member->record().id;
-    if (id == first) return;  // once round
-    if (id != to && !writer.add(member->record())) return;
-    if (!first) first = id;
-    rotation = id;
+    rotation = member->record().id;
+    if (rotation != to) {
+      writer.add(member->record());
+      return;
+    }
   }
 }
 
-}  // namespace
+Duration Swim::Impl::wave_period() const {
+  return settings.gossip_interval * kFiguresTold * static_cast<Duration::rep>(members_and_self());
+}
 
-News Swim::Impl::compose(const NodeId& to, std::size_t bytes_max, const NodeId& about) {
+bool Swim::Impl::next_wave(TimePoint before, TimePoint now) const {
+  const auto period = wave_period().count();
+  return before.since_start.count() / period != now.since_start.count() / period;
+}
+
+News Swim::Impl::compose(const NodeId& to, std::size_t bytes_max, const NodeId& about, Fill fill) {
   News news;
-  news.progress = progress;
   NewsWriter writer(news, bytes_max);
-  writer.add(own);
+  add_own(writer, to, fill);
   if (behind.erase(to) > 0)
     if (const SwimMember* member = table.find(to)) writer.add(member->record());
   if (const auto it = words.find(to); it != words.end()) writer.add(it->second);
@@ -121,15 +142,12 @@ News Swim::Impl::compose(const NodeId& to, std::size_t bytes_max, const NodeId& 
     for (const Accusation& accusation : it->second.accusations)
       if (accusation.accuser != to) writer.add(accusation);
   }
-  const std::size_t members = members_and_self();
-  add_rumours(writer, changes, suspicion::retransmit_limit(settings.retransmit_mult, members), to);
-  add_rumours(writer, figures, suspicion::retransmit_limit(1, members), to);
-  add_rotation(writer, table, rotation, to);
+  add_changes(writer, to);
+  if (fill == Fill::kOthers) add_of_others(writer, to);
   return news;
 }
 
 void Swim::Impl::take_news(TimePoint now, const NodeId& from, const News& news, bool bulk) {
-  note_progress(from, news.progress);
   const auto records =
       std::span(news.records).first(std::min(news.records.size(), schema::kNewsRecordsMax));
   for (const MemberRecord& record : records) {
@@ -139,7 +157,7 @@ void Swim::Impl::take_news(TimePoint now, const NodeId& from, const News& news, 
   const auto accusations =
       std::span(news.accusations)
           .first(std::min(news.accusations.size(), schema::kNewsAccusationsMax));
-  for (const Accusation& accusation : accusations) take_accusation(now, accusation);
+  for (const Accusation& accusation : accusations) take_accusation(now, from, accusation);
 }
 
 }  // namespace kith::gossip

@@ -19,7 +19,8 @@ constexpr int kHurriedPerTick = 2;
 constexpr std::size_t kSweepsMax = 64;
 constexpr int kSweepTries = 32;     // members looked at for one whose news is old
 constexpr int kDialIntervals = 5;   // for the owner to make a link
-constexpr int kNewsIntervals = 50;  // per hundred members: by then everybody's figures have come by
+constexpr int kNewsIntervals = 50;  // younger news says that it lives
+constexpr int kSweepsWhenDying = 5;  // times as many
 constexpr int kLateIntervals = 8;   // so long a late PONG still tells the round-trip time
 constexpr float kRttWeight = 0.2F;  // of a new sample
 
@@ -81,7 +82,7 @@ void Swim::Impl::probe_tick(TimePoint now) {
 }
 
 void Swim::Impl::send_ping(const NodeId& to, std::uint64_t sequence, const NodeId& about) {
-  send(to, schema::Ping{sequence, compose(to, news_bytes(settings), about)});
+  send(to, schema::Ping{sequence, compose(to, news_bytes(settings), about, Fill::kOwn)});
 }
 
 void Swim::Impl::start_probe(TimePoint now, SwimMember& member) {
@@ -100,11 +101,12 @@ void Swim::Impl::start_probe(TimePoint now, SwimMember& member) {
     ask_helpers(now, sequence, probe);
 }
 
+// Who trains has new figures in every wave, and may be out of our reach and well. Where many are dying, some may have died with
+// all who watched them: then old news is suspicious sooner.
 bool Swim::Impl::is_stale(TimePoint now, const SwimMember& member) const {
-  const double hundreds = std::max(1.0, static_cast<double>(table.living()) / 100.0);
-  const auto news_due = Duration(static_cast<std::int64_t>(
-      static_cast<double>((settings.probe_interval * kNewsIntervals).count()) * hundreds));
-  return now - std::max(member.heard, member.renewed) > news_due;
+  const Duration soon = settings.probe_interval * kNewsIntervals;
+  const Duration due = now < many_dying_until ? soon : std::max(soon, wave_period() * 3 / 2);
+  return now - std::max(member.heard, member.renewed) > due;
 }
 
 void Swim::Impl::look(TimePoint now, const NodeId& id) {
@@ -115,19 +117,20 @@ void Swim::Impl::look(TimePoint now, const NodeId& id) {
     to_sweep.push_back(id);
 }
 
-// Whose neighbours are all gone would otherwise be held alive for ever. Only those of whom nothing new has come are asked: who
-// trains has new figures all the time, and may be out of our reach and well.
+// Whose neighbours are all gone would otherwise be held alive for ever. Who is suspect is being looked at already.
 void Swim::Impl::sweep_tick(TimePoint now) {
-  next_sweep = now + settings.sweep_interval;
+  next_sweep = now + settings.sweep_interval / (now < many_dying_until ? kSweepsWhenDying : 1);
   if (leaving || table.living() == 0) return;
+  SwimMember* stalest = nullptr;
+  const auto news_of = [](const SwimMember& member) { return std::max(member.heard, member.renewed); };
   for (int tries = 0; tries < kSweepTries; ++tries) {
-    SwimMember* member = table.next_in_round(random);
-    if (member == nullptr) return;
+    SwimMember* member = table.draw(random);
     const NodeId& id = member->record().id;
-    if (neighbours->contains(id) || !is_living(member->state()) || is_probed(id)) continue;
-    if (!is_stale(now, *member)) continue;
-    return sweep(now, *member);
+    if (member->state() != MemberState::kAlive || neighbours->contains(id)) continue;
+    if (is_probed(id) || !is_stale(now, *member)) continue;
+    if (stalest == nullptr || news_of(*member) < news_of(*stalest)) stalest = member;
   }
+  if (stalest != nullptr) sweep(now, *stalest);
 }
 
 // No helpers: they have no link to it either.

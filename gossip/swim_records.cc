@@ -1,5 +1,6 @@
 // Records: what their owners say, what others relay, and what is said of ourselves.
 #include <algorithm>
+#include <utility>
 
 #include "gossip/swim_impl.h"
 
@@ -11,6 +12,7 @@ using schema::MemberState;
 namespace {
 
 constexpr std::size_t kBehindMax = 64;
+constexpr std::uint32_t kOwnMarks = (1U << 14) - 1;  // SwimMember::told has 14 bits
 
 bool is_gone(MemberState state) { return !is_living(state); }
 
@@ -29,15 +31,14 @@ SwimEvent::Kind kind_of_change(MemberState from, MemberState to) {
   return is_gone(from) ? SwimEvent::Kind::kReturned : SwimEvent::Kind::kAlive;
 }
 
-// Differences that others act upon at once, unlike figures.
+}  // namespace
+
 bool matters(const MemberRecord& a, const MemberRecord& b) {
   return a.incarnation != b.incarnation || a.boot_nonce != b.boot_nonce || a.left != b.left ||
          a.run_state != b.run_state || a.converged != b.converged ||
          a.control_address != b.control_address || a.bulk_address != b.bulk_address ||
          a.shares_data != b.shares_data;
 }
-
-}  // namespace
 
 bool Swim::Impl::check(const MemberRecord& record) {
   if (authority.verify(record)) return true;
@@ -75,6 +76,7 @@ bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source
   kept.state = record.left ? MemberState::kLeft : hinted ? record.state : MemberState::kAlive;
   SwimMember& member = table.add(now, authority.keep(kept));
   member.renewed = now;
+  member.told = own_mark;  // by the handshake
   member.hinted = hinted;
   emit(SwimEvent::Kind::kJoined, kept);
   if (is_gone(kept.state))
@@ -82,6 +84,7 @@ bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source
   if (source == Source::kBulk) {
     ++counters.records_repaired;
     figures.add({kept.id, {}});
+    sync_soon(now);
   } else if (!hinted) {
     changes.add({kept.id, {}});
   }
@@ -97,7 +100,7 @@ bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& membe
   const bool only_figures = source != Source::kOwner && !matters(record, held);
   if (only_figures && !figures_taken.take(now, own.id)) return true;  // there will be newer ones
   if (!check(record)) return false;
-  member.renewed = now;
+  const bool wave = next_wave(std::exchange(member.renewed, now), now);
   const bool risen = record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce;
   const bool still_gone = is_gone(held.state) && is_gone(record.state) && source != Source::kOwner;
   MemberState state = held.state;
@@ -112,8 +115,12 @@ bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& membe
   }
   if (risen || record.left) cases.erase(record.id);
   if (risen) words.erase(record.id);
-  if (risen && source == Source::kBulk) ++counters.records_repaired;
-  store(now, member, record, state, source);
+  if (risen && source == Source::kBulk) {
+    ++counters.records_repaired;
+    sync_soon(now);
+  }
+  if (risen) member.told = 0;  // another life of it knows nothing of us
+  store(now, member, record, state, source, wave);
   if (risen)
     take_pending(now, record.id);
   else if (source == Source::kOwner)
@@ -183,6 +190,7 @@ bool Swim::Impl::take_own(TimePoint, const MemberRecord& record) {
   if (later) own.version = record.version;
   if (higher) raise_own(record.incarnation);
   sign_own();
+  own_matters();
   return true;
 }
 
@@ -198,12 +206,17 @@ void Swim::Impl::sign_own() {
   table.set_self(own.incarnation);
 }
 
+void Swim::Impl::own_matters() {
+  own_mark = own_mark % kOwnMarks + 1;
+  own_repeats = suspicion::retransmit_limit(settings.retransmit_mult, members_and_self());
+}
+
 void Swim::Impl::set_state(TimePoint now, SwimMember& member, MemberState state) {
-  store(now, member, member.record(), state, Source::kNews);
+  store(now, member, member.record(), state, Source::kNews, false);
 }
 
 void Swim::Impl::store(TimePoint now, SwimMember& member, MemberRecord record, MemberState state,
-                       Source source) {
+                       Source source, bool wave) {
   const NodeId id = record.id;
   const MemberState before = member.state();
   record.state = state;
@@ -212,7 +225,8 @@ void Swim::Impl::store(TimePoint now, SwimMember& member, MemberRecord record, M
   emit(kind_of_change(before, state), record);
   table.replace(now, member, authority.keep(std::move(record)));
   // A state that we concluded is for others to conclude: what they need for it are the accusations.
-  if (newer) (urgent ? changes : figures).add({id, {}});
+  if (newer && urgent) changes.add({id, {}});
+  if (newer && !urgent && wave) figures.add({id, {}});
   if (is_gone(state)) words.erase(id);
   if (is_gone(state) && (before != state || !timers.get(id)))
     timers.set(id, now + std::min(settings.dead_retry, settings.forget_after));

@@ -19,7 +19,7 @@ SwimSettings SwimSettings::preset(Duration probe_interval) {
   out.suspicion_max_factor = local ? 2 : 6;
   out.gossip_interval = std::max<Duration>(milliseconds(200), probe_interval / 5);
   out.sync_interval = probe_interval * 10;
-  out.sweep_interval = probe_interval * 10;
+  out.sweep_interval = probe_interval * 50;
   out.dead_retry = probe_interval * 30;
   out.forget_after = local ? hours(5) : hours(24);
   return out;

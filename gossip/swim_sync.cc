@@ -3,6 +3,7 @@
 // bounded, each member is answered only so often; what does not fit comes with the next digest.
 #include <algorithm>
 #include <bitset>
+#include <span>
 
 #include "gossip/swim_impl.h"
 
@@ -16,6 +17,10 @@ namespace {
 
 constexpr std::size_t kRepairBytes =
     24U << 10;  // of records in one answer; with 512 entries still below 64 KiB
+// An answer brings no more records than that; who lacks many asks again soon.
+constexpr std::size_t kEntriesEnough = 128;
+constexpr std::size_t kAccusationsTold = 2;
+constexpr std::size_t kManyDisputed = 4;  // halves that meet again
 using BucketSet = std::bitset<schema::kDigestBuckets>;
 
 DigestEntry entry_of(const MemberRecord& record) {
@@ -44,7 +49,9 @@ class Repair {
     news_.records.push_back(member.record());
     const auto it = cases.find(member.record().id);
     if (it == cases.end()) return;
-    for (const schema::Accusation& accusation : it->second.accusations)
+    // As many as convict: there is room for those of more members.
+    const std::size_t count = std::min(it->second.accusations.size(), kAccusationsTold);
+    for (const schema::Accusation& accusation : std::span(it->second.accusations).first(count))
       if (news_.accusations.size() < schema::kNewsAccusationsMax)
         news_.accusations.push_back(accusation);
   }
@@ -95,13 +102,15 @@ void Swim::Impl::sync_tick(TimePoint now) {
   if (to.empty() || leaving) return;
   schema::Digest digest;
   digest.buckets.assign(table.buckets().begin(), table.buckets().end());
-  digest.progress = progress;
   ++counters.syncs;
   send(to.front(), std::move(digest));
 }
 
+void Swim::Impl::sync_soon(TimePoint now) {
+  next_sync = std::min(next_sync, now + settings.gossip_interval);
+}
+
 void Swim::Impl::on_digest(TimePoint now, const NodeId& from, const schema::Digest& digest) {
-  note_progress(from, digest.progress);
   if (digest.buckets.size() != schema::kDigestBuckets || !synced.take(now, from)) return;
   Sync sync;
   const std::size_t start =
@@ -111,6 +120,7 @@ void Swim::Impl::on_digest(TimePoint now, const NodeId& from, const schema::Dige
     if (digest.buckets[bucket] == table.buckets()[bucket]) continue;
     const auto entries = entries_of(table, own, bucket);
     if (sync.entries.size() + entries.size() > schema::kSyncEntriesMax) continue;
+    if (sync.entries.size() >= kEntriesEnough) break;
     sync.buckets.push_back(static_cast<std::uint32_t>(bucket));
     sync.entries.insert(sync.entries.end(), entries.begin(), entries.end());
   }
@@ -121,11 +131,11 @@ void Swim::Impl::on_digest(TimePoint now, const NodeId& from, const schema::Dige
 
 void Swim::Impl::on_sync(TimePoint now, const NodeId& from, const Sync& sync) {
   if (!synced.take(now, from)) return;
-  if (!sync.buckets.empty()) answer_entries(from, sync);
+  if (!sync.buckets.empty()) answer_entries(now, from, sync);
   if (!sync.wanted.empty()) answer_wanted(from, sync.wanted);
 }
 
-void Swim::Impl::answer_entries(const NodeId& from, const Sync& sync) {
+void Swim::Impl::answer_entries(TimePoint now, const NodeId& from, const Sync& sync) {
   const std::map<NodeId, DigestEntry> there = entries_by_id(sync);
   Sync answer;
   answer.news = compose(from, settings.news_bytes_max / 4);
@@ -134,6 +144,7 @@ void Swim::Impl::answer_entries(const NodeId& from, const Sync& sync) {
   const auto want = [&](const NodeId& id) {
     if (answer.wanted.size() < schema::kSyncWantedMax) answer.wanted.push_back(id);
   };
+  std::size_t disputes = 0;
   for_each_member(table, buckets_of(sync), [&](const NodeId& id, const SwimMember& member) {
     const auto entry = there.find(id);
     const DigestEntry* other = entry == there.end() ? nullptr : &entry->second;
@@ -144,12 +155,14 @@ void Swim::Impl::answer_entries(const NodeId& from, const Sync& sync) {
     const bool disputed =
         difference == Difference::kNewerThere && other->incarnation == member.record().incarnation;
     if (difference == Difference::kNewerHere || disputed) repair.add(member, cases);
+    if (disputed) ++disputes;
   });
   for (const auto& [id, entry] : there) {
     const bool missing = id != own.id && table.find(id) == nullptr && is_living(entry.state);
     const bool of_us = id == own.id && entry.incarnation > own.incarnation;
     if (missing || of_us) want(id);
   }
+  if (disputes >= kManyDisputed) sync_soon(now);
   if (answer.news.records.size() > already || !answer.wanted.empty()) send(from, std::move(answer));
 }
 

@@ -426,7 +426,7 @@ void ControlLoop::refresh_record() {
   record_.learning_rate = stats.learning_rate;
   record_.steps_per_second = stats.steps_per_second;
   record_.depth = depth();
-  roster_.set_own(record_, progress_.samples());
+  roster_.set_own(record_);
   record_ = roster_.own();
   progress_.note_data(record_);
   parts_.policy->set_record(record_);

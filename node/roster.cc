@@ -108,7 +108,7 @@ bool Roster::on_message(const NodeId& from, const schema::Message& message) {
   return ours;
 }
 
-void Roster::set_own(const MemberRecord& own, Samples progress) { swim_.set_own(clock_.now(), own, progress); }
+void Roster::set_own(const MemberRecord& own) { swim_.set_own(clock_.now(), own); }
 
 void Roster::hurry() {
   swim_.hurry();

@@ -51,7 +51,7 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   bool on_message(const NodeId& from, const schema::Message& message);
 
   // Our figures changed; what is signed and sent from now on.
-  void set_own(const schema::MemberRecord& own, Samples progress);
+  void set_own(const schema::MemberRecord& own);
   [[nodiscard]] const schema::MemberRecord& own() const { return swim_.own(); }
   void on_own_pause() { swim_.on_own_pause(clock_.now()); }
   // Tells what is new at once: see gossip::Swim::hurry().

@@ -200,7 +200,7 @@ void SwimSwarm::on_figures(NodeIndex node) {
   own.step += 20;
   own.samples += 640;
   own.steps_per_second = 20.0;
-  n.swim->set_own(host_.now(), own, own.samples);
+  n.swim->set_own(host_.now(), own);
   if (n.view != nullptr) n.view->set_own(n.swim->own());
   drain(node);
   push(host_.now() + kFiguresEvery, EventKind::kSwimFigures, node);
@@ -253,7 +253,6 @@ void SwimSwarm::drain(NodeIndex node) {
   const std::vector<gossip::SwimEvent> events = swim.take_events();
   for (const gossip::SwimEvent& event : events) note(node, event);
   if (nodes_[node].view != nullptr) turn_view(node, events);
-  swim.take_told();
   arm(node);
 }
 

@@ -25,9 +25,9 @@ double bytes_per_node_second(std::size_t nodes) {
   network.each_tick = [&](TestNode& node) {
     MemberRecord own = node.swim->own();
     own.step = static_cast<Step>(network.now().since_start / milliseconds(500));
-    node.swim->set_own(network.now(), own, own.step);
+    node.swim->set_own(network.now(), own);
   };
-  network.run(seconds(4));
+  network.run(seconds(40));  // who is new has been told to all
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < nodes; ++i) before += network.node(i).bytes_out;
   network.run(seconds(8));
@@ -43,7 +43,7 @@ TEST(Bytes, PerNodeDoNotDependOnTheNumberOfNodes) {
   RecordProperty("bytes_256", static_cast<int>(many));
   EXPECT_LT(many, few * 1.2);
   EXPECT_GT(many, few * 0.8);
-  EXPECT_LT(many, 100e3);
+  EXPECT_LT(many, 8e3) << "a few kilobytes while nothing happens";
 }
 
 TEST(Hurry, TellsASmallClusterAtOnceAndALargeOneNoMoreThanItsFanout) {
@@ -53,7 +53,7 @@ TEST(Hurry, TellsASmallClusterAtOnceAndALargeOneNoMoreThanItsFanout) {
     network.run(seconds(3));
     MemberRecord own = network.swim(3).own();
     own.run_state = schema::RunState::kFinishing;
-    network.swim(3).set_own(network.now(), own, 0);
+    network.swim(3).set_own(network.now(), own);
     network.swim(3).hurry();
     const auto sent = network.swim(3).take_outgoing();
     EXPECT_EQ(sent.size(), std::min<std::size_t>(nodes - 1, kLocal.hurry_fanout));
@@ -74,7 +74,7 @@ TEST(Figures, ReachEverybodyWithinSeconds) {
   MemberRecord own = network.swim(9).own();
   own.samples = 12345;
   own.run_state = schema::RunState::kFinishing;
-  network.swim(9).set_own(network.now(), own, 0);
+  network.swim(9).set_own(network.now(), own);
   const auto known = [&] {
     for (std::size_t i = 0; i < 64; ++i)
       if (i != 9 && network.swim(i).find(own.id)->record().samples != 12345) return false;
@@ -104,8 +104,8 @@ TEST(Rotation, TellsEveryRecordInTheEnd) {
   const auto listen = [&](const schema::News& news) {
     for (const MemberRecord& record : news.records) heard.insert(record.id);
   };
-  for (int second = 0; second < 30; ++second) {
-    if (second == 25) heard.clear();
+  for (int second = 0; second < 60; ++second) {
+    if (second == 40) heard.clear();
     const TimePoint end = now + seconds(1);
     while (now < end) {
       now = std::max(now + Duration(1), swim.next_deadline());
@@ -114,7 +114,7 @@ TEST(Rotation, TellsEveryRecordInTheEnd) {
         if (const auto* gossip = std::get_if<schema::Gossip>(&out.message)) listen(gossip->news);
     }
   }
-  EXPECT_EQ(heard.size(), 61U);
+  EXPECT_EQ(heard.size(), 60U) << "our own record rides on probes";
 }
 
 TEST(Links, OfANodeThatStartsHurryNothing) {
@@ -198,11 +198,14 @@ TEST(Tick, DoesNotWalkTheMembers) {
       swim.on_record(now, record, false);
     }
     std::size_t bytes = 0;
-    const TimePoint end = now + seconds(2);
+    TimePoint from = now + seconds(4);  // it has told all that it is new
+    const TimePoint end = from + seconds(2);
     while (now < end) {
       now = std::max(now + Duration(1), swim.next_deadline());
       swim.tick(now);
-      for (const SwimOutgoing& out : swim.take_outgoing()) bytes += bytes_of(out.message);
+      for (const SwimOutgoing& out : swim.take_outgoing())
+        if (now >= from && !std::holds_alternative<schema::PingRequest>(out.message))
+          bytes += bytes_of(out.message);
     }
     return bytes;
   };

@@ -95,26 +95,12 @@ TEST(Restart, BeforeItsDeathWasNoticedIsNoFailure) {
   EXPECT_EQ(network.events_of(SwimEvent::Kind::kDead), 0U);
 }
 
-TEST(Restart, WithALostBootCounterGoesOnAboveWhatOthersRemember) {
-  SwimNetwork network(3, kLocal, 3);
-  network.introduce_all();
-  network.crash(2);
-  network.node(2).boot = 0;
-  network.start(2, 7, "127.0.0.1:9999");
-  network.swim(2).raise_boot(network.now(),
-                             network.swim(0).find(network.node(2).id)->record().incarnation);
-  EXPECT_EQ(network.swim(2).own().incarnation, 2ULL << 32);
-  network.introduce(2, 0);
-  EXPECT_TRUE(network.run_until([&] { return network.all_well(); }, seconds(5)));
-  EXPECT_EQ(network.events_of(SwimEvent::Kind::kUsurped), 0U);
-}
-
 TEST(Leave, IsBelievedOfOneWhoSaidItWasLeavingAndFellSilent) {
   SwimNetwork network(4, kLocal, 3);
   network.introduce_all();
   schema::MemberRecord own = network.swim(2).own();
   own.run_state = schema::RunState::kLeaving;
-  network.swim(2).set_own(network.now(), own, 0);
+  network.swim(2).set_own(network.now(), own);
   network.run(seconds(2));
   network.crash(2);
   EXPECT_TRUE(
