@@ -14,7 +14,7 @@ debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/
 copy() { install -D -m 644 "$1" "$root$1"; }
 rm -f "$root/etc/apt/sources.list"
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list \
-    /etc/apt/keyrings/* /etc/apt/auth.conf.d/* /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+    /etc/apt/keyrings/* /etc/apt/auth.conf.d/* /etc/pip.conf /etc/ssl/certs/ca-certificates.crt /usr/local/share/ca-certificates/*.crt; do
   [[ ! -f $file ]] || copy "$file"
 done
 for file in /etc/apt/apt.conf.d/*; do
