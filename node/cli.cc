@@ -15,6 +15,8 @@ constexpr char kFooter[] =
     "Examples:\n"
     "  kith status --at run/a                 a node by its data directory\n"
     "  kith members --at 127.0.0.1:7480       or by its HTTP address\n"
+    "  kith top --at run/a                    all members, live; h shows the keys\n"
+    "  kith doctor hostB -c run.toml          why it cannot be reached or joined from here\n"
     "  kith checkpoint export --at run/a -o model.safetensors\n"
     "  kith simulate --nodes 1000 --seconds 20 --seed 7 --loss 0.1\n"
     "KITH_AT stands for --at; without both, 127.0.0.1:7480.\n"
@@ -75,6 +77,7 @@ class CommandLine {
     add("status", "one node: state, step, loss, exchanges", status_command);
     add("members", "every member that the node knows", members_command);
     add("health", "one line a check; exit 0 or 10", health_command);
+    add_top();
     add("leave", "finish exchanges, checkpoint, tell the others, end", leave_command);
     add(app_, "join", "contact another seed", [this] { return join_command(context_, text_); })
         ->add_option("address", text_, "HOST:PORT")
@@ -83,6 +86,16 @@ class CommandLine {
     add(app_, "keygen", "make a cluster key, mode 0600", [this] {
       return keygen_command(context_, text_.empty() ? "cluster.key" : text_);
     })->add_option("file", text_, "where to; default cluster.key");
+  }
+
+  void add_top() {
+    CLI::App* command = add(app_, "top", "live table of the whole cluster; h shows the keys",
+                            [this] { return top_command(context_, top_); });
+    command->add_option("--interval", top_.interval_seconds, "seconds between looks; default 1");
+    command->add_flag("--once", top_.once, "one table (or object), after two looks, and the end");
+    command->add_flag("--alone", top_.alone, "ask no other member for its own figures");
+    command->add_option("--sort", top_.sort, "name state step speed loss lag bytes rtt")
+        ->check(CLI::IsMember({"name", "state", "step", "speed", "loss", "lag", "bytes", "rtt"}));
   }
 
   void add_doctor() {
@@ -184,6 +197,7 @@ class CommandLine {
   ExportArguments export_;
   ConfigArguments config_;
   DoctorArguments doctor_;
+  TopArguments top_;
   std::map<std::string, std::string> simulation_;
   Action action_;
 };
@@ -192,9 +206,12 @@ class CommandLine {
 
 int run_cli(const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment, std::ostream& out,
-            std::ostream& err, bool err_is_terminal) {
-  CliContext context{
-      .out = out, .err = err, .environment = environment, .err_is_terminal = err_is_terminal};
+            std::ostream& err, bool err_is_terminal, bool out_is_terminal) {
+  CliContext context{.out = out,
+                     .err = err,
+                     .environment = environment,
+                     .err_is_terminal = err_is_terminal,
+                     .out_is_terminal = out_is_terminal};
   if (const auto at = environment.find("KITH_AT"); at != environment.end()) context.at = at->second;
   auto code = CommandLine(context).run(arguments);
   out.flush();

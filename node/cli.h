@@ -12,6 +12,6 @@ namespace kith::node {
 // `arguments` without the program's name. `environment`: KITH_* variables.
 int run_cli(const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment, std::ostream& out,
-            std::ostream& err, bool err_is_terminal = false);
+            std::ostream& err, bool err_is_terminal = false, bool out_is_terminal = false);
 
 }  // namespace kith::node

@@ -20,12 +20,23 @@ struct CliContext {
   std::string at;     // --at or KITH_AT, empty: not given
   bool json = false;  // -o json
   bool err_is_terminal = false;
+  bool out_is_terminal = false;
 };
 
 // Reads, over HTTP or the socket.
 Result<int> status_command(CliContext& context);
 Result<int> members_command(CliContext& context);
 Result<int> health_command(CliContext& context);
+
+struct TopArguments {
+  double interval_seconds = 1;
+  bool once = false;
+  bool alone = false;  // asks no other member
+  std::string sort = "name";
+};
+Result<int> top_command(CliContext& context, const TopArguments& arguments);
+
+inline constexpr char kDefaultAt[] = "127.0.0.1:7480";  // node.http's default
 
 // Changes, over the socket only.
 Result<int> checkpoint_now_command(CliContext& context);

@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kDefaultAt[] = "127.0.0.1:7480";  // node.http's default
-
 Result<ControlClient> client_of(const CliContext& context) {
   return ControlClient::at(context.at.empty() ? kDefaultAt : context.at);
 }

@@ -48,9 +48,9 @@ class SocketPath {
 using Sent = Result<ControlClient::Reply>;
 
 Sent send(httplib::Client& client, const std::string& method, const std::string& path,
-          const std::string& where) {
-  client.set_connection_timeout(kConnectSeconds);
-  client.set_read_timeout(method == "POST" ? kCommandSeconds : kReadSeconds);
+          const std::string& where, int patience = 0) {
+  client.set_connection_timeout(patience > 0 ? patience : kConnectSeconds);
+  client.set_read_timeout(method == "POST" ? kCommandSeconds : patience > 0 ? patience : kReadSeconds);
   client.set_url_encode(false);
   const httplib::Result result =
       method == "POST" ? client.Post(path.c_str()) : client.Get(path.c_str());
@@ -61,17 +61,18 @@ Sent send(httplib::Client& client, const std::string& method, const std::string&
   return fail(ErrorCode::kNoDaemon, where + ": " + why);
 }
 
-Sent over_socket(const std::string& socket, const std::string& method, const std::string& path) {
+Sent over_socket(const std::string& socket, const std::string& method, const std::string& path,
+                 int patience = 0) {
   const SocketPath reachable(socket);
   httplib::Client client(reachable.text(), 80);
   client.set_address_family(AF_UNIX);
-  return send(client, method, path, socket);
+  return send(client, method, path, socket, patience);
 }
 
-Sent over_tcp(const std::string& address, const std::string& path) {
+Sent over_tcp(const std::string& address, const std::string& path, int patience) {
   KITH_ASSIGN(const HostPort parsed, parse_address(address, PortRule::kRequired));
   httplib::Client client(parsed.host, parsed.port);
-  return send(client, "GET", path, "http://" + address);
+  return send(client, "GET", path, "http://" + address, patience);
 }
 
 std::string first_line(const std::string& path) {
@@ -147,11 +148,11 @@ Result<ControlClient> ControlClient::at(const std::string& where) {
 Result<ControlClient::Reply> ControlClient::get(const std::string& path) const {
   std::string tried;
   if (!socket_.empty()) {
-    auto reply = over_socket(socket_, "GET", path);
+    auto reply = over_socket(socket_, "GET", path, patience_seconds_);
     if (reply || address_.empty()) return reply;
     tried = reply.error().message + "; ";
   }
-  auto reply = over_tcp(address_, path);
+  auto reply = over_tcp(address_, path, patience_seconds_);
   if (!reply)
     return fail(ErrorCode::kNoDaemon, tried + reply.error().message + " (is kithd running?)");
   return reply;

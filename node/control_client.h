@@ -27,6 +27,9 @@ class ControlClient {
   // daemon's files.
   static Result<ControlClient> at(const std::string& where);
 
+  // For who looks often: how long a connection and an answer may take, instead of 5 and 10 s.
+  void set_patience(int seconds) { patience_seconds_ = seconds; }
+
   struct Reply {
     int status = 0;
     std::string body;
@@ -43,6 +46,7 @@ class ControlClient {
   std::string folder_;   // DATA_DIR, empty: HOST:PORT was given
   std::string socket_;   // path, empty: none
   std::string address_;  // host:port, empty: none
+  int patience_seconds_ = 0;  // 0: the usual
 };
 
 // What a query value must look like.

@@ -9,5 +9,5 @@
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   return kith::node::run_cli(arguments, kith::node::kith_environment(), std::cout, std::cerr,
-                             ::isatty(STDERR_FILENO) == 1);
+                             ::isatty(STDERR_FILENO) == 1, ::isatty(STDOUT_FILENO) == 1);
 }

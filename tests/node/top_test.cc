@@ -1,0 +1,278 @@
+// What `kith top` makes of the answers, and how it draws it; the terminal itself is in tests/e2e.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "node/cli.h"
+#include "node/terminal.h"
+#include "node/top_model.h"
+#include "node/top_view.h"
+#include "tests/node/fake_daemon.h"
+#include "tests/node/scratch_folder.h"
+
+namespace kith::node {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TopMember member(const std::string& name, const std::string& state = "alive") {
+  TopMember m;
+  m.id = "id-" + name;
+  m.name = name;
+  m.state = state;
+  m.run_state = "training";
+  m.step = 10;
+  m.samples = 320;
+  m.loss = 0.5;
+  m.steps_per_second = 12.5;
+  m.rtt_ms = 0.25;
+  return m;
+}
+
+TopNode told(const std::string& name, double bytes, double exchanges) {
+  TopNode node;
+  node.id = "id-" + name;
+  node.name = name;
+  node.state = "training";
+  node.bytes_in = node.bytes_out = bytes;
+  node.exchanges = exchanges;
+  node.staleness = 1;
+  return node;
+}
+
+TopSample sample(double at, double samples, double bytes) {
+  TopSample s;
+  s.at_seconds = at;
+  s.self = told("a", bytes, bytes / 100);
+  s.self.run = "digits";
+  s.self.epoch = 1.5;
+  s.self.progress = 300;
+  s.self.length_samples = 1200;
+  s.members = {member("a"), member("b")};
+  for (TopMember& m : s.members) m.samples = samples;
+  s.told["id-a"] = s.self;
+  return s;
+}
+
+TEST(TopModel, MakesRatesFromDifferencesAndOnlyForWhoTold) {
+  TopModel model;
+  model.take(sample(10, 1000, 5000));
+  EXPECT_TRUE(std::isnan(model.frame().rows[0].samples_per_second)) << "one look has no rate";
+  model.take(sample(12, 1400, 9000));
+  const TopFrame& frame = model.frame();
+  EXPECT_DOUBLE_EQ(frame.rows[0].samples_per_second, 200);
+  EXPECT_DOUBLE_EQ(frame.rows[0].bytes_in_per_second, 2000);
+  EXPECT_DOUBLE_EQ(frame.rows[0].exchanges_per_second, 20);
+  EXPECT_TRUE(frame.rows[0].told);
+  EXPECT_DOUBLE_EQ(frame.rows[1].samples_per_second, 200);
+  EXPECT_TRUE(std::isnan(frame.rows[1].bytes_in_per_second));
+  EXPECT_FALSE(frame.rows[1].told);
+  EXPECT_EQ(frame.told, 1U);
+  EXPECT_DOUBLE_EQ(frame.samples_per_second, 400);
+  EXPECT_DOUBLE_EQ(*frame.fraction(), 0.25);
+  EXPECT_DOUBLE_EQ(*frame.seconds_left(), 900.0 / 400);
+}
+
+TEST(TopModel, StartsAnewWhenACounterFallsAndNeverShowsANegativeRate) {
+  TopModel model;
+  model.take(sample(10, 1000, 5000));
+  model.take(sample(11, 1100, 6000));
+  model.take(sample(12, 50, 100));  // another process
+  EXPECT_TRUE(std::isnan(model.frame().rows[0].samples_per_second));
+  EXPECT_TRUE(std::isnan(model.frame().rows[0].bytes_in_per_second));
+  model.take(sample(13, 150, 300));
+  EXPECT_DOUBLE_EQ(model.frame().rows[0].samples_per_second, 100);
+  EXPECT_DOUBLE_EQ(model.frame().rows[0].bytes_in_per_second, 200);
+}
+
+TEST(TopModel, KeepsTheCourseOfALossAndForgetsWhoIsGone) {
+  TopModel model;
+  for (int i = 0; i < 100; ++i) {
+    TopSample s = sample(i, i, i);
+    for (TopMember& m : s.members) {
+      m.step = i;
+      m.loss = 100 - i;
+    }
+    model.take(s);
+  }
+  ASSERT_EQ(model.frame().rows[1].losses.size(), TopModel::kLossesMax);
+  EXPECT_DOUBLE_EQ(model.frame().rows[1].losses.back(), 1);
+  TopSample without = sample(101, 101, 101);
+  without.members.pop_back();
+  model.take(without);
+  model.take(sample(102, 102, 102));
+  EXPECT_EQ(model.frame().rows[1].losses.size(), 1U);
+}
+
+TEST(TopModel, ShowsNoSpeedAndNoRoundTripOfTheDead) {
+  TopModel model;
+  TopSample s = sample(1, 1, 1);
+  s.members[1].state = "dead";
+  model.take(s);
+  EXPECT_TRUE(std::isnan(model.frame().rows[1].member.steps_per_second));
+  EXPECT_TRUE(std::isnan(model.frame().rows[1].member.rtt_ms));
+  EXPECT_DOUBLE_EQ(model.frame().steps_per_second, 12.5);
+  EXPECT_EQ(model.frame().count.at("dead"), 1U);
+}
+
+TEST(TopModel, RefusesWhatIsNoAnswerOfAKithd) {
+  EXPECT_FALSE(read_top_node("<html>"));
+  EXPECT_FALSE(read_top_node("{}"));
+  EXPECT_FALSE(read_top_members("{\"members\": 7}"));
+  const auto strange =
+      read_top_members("{\"members\": [7, {\"name\": 3, \"step\": \"x\", \"loss\": null}]}");
+  ASSERT_TRUE(strange);
+  ASSERT_EQ(strange->size(), 1U);
+  EXPECT_TRUE(std::isnan((*strange)[0].step));
+}
+
+TopFrame frame_of(std::size_t count) {
+  TopModel model;
+  for (int i = 0; i < 3; ++i) {
+    TopSample s = sample(i, 100 * i, 1000 * i);
+    s.members.clear();
+    for (std::size_t k = 0; k < count; ++k) {
+      TopMember m = member("node-" + std::to_string(1000 + k), k % 7 == 3 ? "dead" : "alive");
+      m.step = static_cast<double>(i + k);
+      m.loss = 1.0 / (i + 1.0);
+      s.members.push_back(m);
+    }
+    model.take(s);
+  }
+  return model.frame();
+}
+
+TEST(TopView, NeverExceedsTheScreenWhateverItsSize) {
+  const TopFrame frame = frame_of(200);
+  for (const bool help : {false, true})
+    for (std::size_t width = 1; width < 220; width += 3)
+      for (const std::size_t height : {1, 2, 5, 8, 24, 70}) {
+        TopOptions options;
+        options.width = width;
+        options.height = height;
+        options.help = help;
+        const auto lines = draw_top(frame, options);
+        EXPECT_LE(lines.size(), height);
+        for (const std::string& line : lines) EXPECT_LE(shown_width(line), width) << line;
+      }
+}
+
+std::string screen(const TopFrame& frame, const TopOptions& options) {
+  std::string text;
+  for (const std::string& line : draw_top(frame, options)) text += line + "\n";
+  return text;
+}
+
+TEST(TopView, DropsTheLeastNeededColumnsFirst) {
+  TopOptions options;
+  options.width = 160;
+  EXPECT_THAT(screen(frame_of(4), options), HasSubstr("LAG"));
+  options.width = 60;
+  const std::string narrow = screen(frame_of(4), options);
+  for (const char* gone : {"LAG", "STALE", "SAMPLE/S", "ACCURACY", "RTT-MS"})
+    EXPECT_THAT(narrow, Not(HasSubstr(gone)));
+  for (const char* kept : {"NAME", "STATE", "STEP/S", "LOSS OVER TIME"})
+    EXPECT_THAT(narrow, HasSubstr(kept));
+}
+
+TEST(TopView, ShowsOnlyAsManyRowsAsFitAndScrollsToTheLast) {
+  TopOptions options;
+  options.height = 17;
+  const std::string first = screen(frame_of(200), options);
+  EXPECT_THAT(first, HasSubstr("node-1000 "));
+  EXPECT_THAT(first, Not(HasSubstr("node-1010 ")));
+  EXPECT_THAT(first, HasSubstr("rows 1-10 of 200"));
+  options.offset = 100000;
+  EXPECT_THAT(screen(frame_of(200), options), HasSubstr("rows 191-200 of 200"));
+}
+
+TEST(TopView, WithoutColourHasNoSequencesAndWithoutUnicodeIsAscii) {
+  TopOptions options;
+  options.colour = options.unicode = false;
+  options.width = 200;
+  const std::string text = screen(frame_of(4), options);
+  EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }))
+      << text;
+  options.colour = true;
+  EXPECT_THAT(screen(frame_of(4), options), HasSubstr("\x1b[31m"));
+}
+
+TEST(TopView, SaysThatTheNodeDoesNotAnswerAboveTheLastKnownTable) {
+  TopOptions options;
+  options.trouble = "no answer since 12:00:00";
+  const std::string text = screen(frame_of(4), options);
+  EXPECT_THAT(text, HasSubstr("no answer since 12:00:00"));
+  EXPECT_THAT(text, HasSubstr("node-1000"));
+}
+
+TEST(TopView, SortsByEveryKeyWithUnknownValuesLast) {
+  std::vector<TopRow> rows(3);
+  rows[0].member = member("b");
+  rows[1].member = member("a", "dead");
+  rows[2].member = member("c");
+  rows[0].member.loss = 0.1;
+  rows[1].member.loss = kUnknown;
+  rows[2].member.loss = 0.9;
+  const auto names = [&](TopSort sort, bool reverse) {
+    std::string text;
+    for (const TopRow& row : sorted(rows, sort, reverse)) text += row.member.name;
+    return text;
+  };
+  EXPECT_EQ(names(TopSort::kName, false), "abc");
+  EXPECT_EQ(names(TopSort::kName, true), "cba");
+  EXPECT_EQ(names(TopSort::kLoss, false), "cba");
+  EXPECT_EQ(names(TopSort::kState, false), "abc");
+}
+
+TEST(TopView, DrawsALossAsALine) {
+  EXPECT_EQ(sparkline({}, 5, true), "");
+  EXPECT_EQ(sparkline({1, 1, 1}, 5, false), "___");
+  EXPECT_EQ(sparkline({9, 8, 7, 0}, 2, false), "#_");
+  EXPECT_EQ(sparkline({0, 1}, 5, true), "▁█");
+}
+
+TEST(TopView, WritesBytesForPeople) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(999.4), "999 B");
+  EXPECT_EQ(bytes_text(1234), "1.2 kB");
+  EXPECT_EQ(bytes_text(2.5e9), "2.5 GB");
+  EXPECT_EQ(bytes_text(kUnknown), "-");
+}
+
+TEST(Keys, AreReadFromWhatTerminalsSend) {
+  const auto keys = parse_keys("q\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[F\x1b[12~\x1b");
+  ASSERT_EQ(keys.size(), 7U);
+  EXPECT_EQ(keys[0].character, 'q');
+  EXPECT_EQ(keys[1].key, Key::kUp);
+  EXPECT_EQ(keys[2].key, Key::kDown);
+  EXPECT_EQ(keys[3].key, Key::kPageUp);
+  EXPECT_EQ(keys[4].key, Key::kPageDown);
+  EXPECT_EQ(keys[5].key, Key::kHome);
+  EXPECT_EQ(keys[6].key, Key::kEnd);
+}
+
+TEST(TopCommand, OnceShowsATableWithoutWhatATerminalWouldObey) {
+  const ScratchFolder folder;
+  FakeDaemon daemon(folder.path());
+  daemon.status = R"({"name": "a", "id": "0011", "run": "r", "state": "training", "epoch": 0.5})";
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"top", "--once", "--interval", "0.1", "--at", folder.path()}, {}, out, err), 0)
+      << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("evil\\x1b[2J"));
+  EXPECT_THAT(out.str(), HasSubstr("1 dead"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("\x1b")));
+}
+
+TEST(TopCommand, WithoutADaemonExitsWithThreeAndWithANonsenseIntervalWithTwo) {
+  const ScratchFolder folder;
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"top", "--at", folder.path()}, {}, out, err), 3);
+  EXPECT_EQ(run_cli({"top", "--interval", "0", "--at", folder.path()}, {}, out, err), 2);
+  EXPECT_EQ(run_cli({"top", "--sort", "size", "--at", folder.path()}, {}, out, err), 2);
+}
+
+}  // namespace
+}  // namespace kith::node
