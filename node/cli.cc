@@ -5,7 +5,9 @@
 
 #include "gossip/sim/simulate.h"
 #include "node/cli_context.h"
+#include "node/cli_help.h"
 #include "node/config_value.h"
+#include "node/daemon_flags.h"
 #include "node/version.h"
 
 namespace kith::node {
@@ -31,7 +33,7 @@ class CommandLine {
     app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app_.set_version_flag("--version", version_line("kith"));
     app_.add_option("--at", context_.at, "HOST:PORT of the daemon's HTTP, or its data directory");
-    app_.add_option("-o,--output", format_, "table or json")
+    app_.add_option("-o,--output", format_, "what is written")
         ->check(CLI::IsMember({"table", "json"}));
     app_.require_subcommand(1);
     app_.fallthrough();
@@ -40,6 +42,7 @@ class CommandLine {
     add_config_commands();
     add_lists();
     add_simulate();
+    add_pages();
   }
 
   Result<int> run(std::vector<std::string> arguments) {
@@ -94,7 +97,7 @@ class CommandLine {
     command->add_option("--interval", top_.interval_seconds, "seconds between looks; default 1");
     command->add_flag("--once", top_.once, "one table (or object), after two looks, and the end");
     command->add_flag("--alone", top_.alone, "ask no other member for its own figures");
-    command->add_option("--sort", top_.sort, "name state step speed loss lag bytes rtt")
+    command->add_option("--sort", top_.sort, "order of the rows")
         ->check(CLI::IsMember({"name", "state", "step", "speed", "loss", "lag", "bytes", "rtt"}));
   }
 
@@ -167,6 +170,27 @@ class CommandLine {
             flag, [this, name](const std::string& value) { simulation_[name] = value; },
             std::string(option.help));
     }
+  }
+
+  // Made from the commands themselves, so they come last.
+  void add_pages() {
+    add_words("completion", "script that completes kith and kithd; bash: source <(kith completion bash)", "shell",
+              {"bash", "zsh"}, [this] {
+                return text_ == "bash" ? bash_completion(command_help(app_), kithd_help())
+                                       : zsh_completion(command_help(app_), kithd_help());
+              });
+    add_words("man", "manual page: kith man kithd | man -l -", "page", {"kith", "kithd", "kith.toml"}, [this] {
+      return text_ == "kith"    ? kith_page(command_help(app_))
+             : text_ == "kithd" ? kithd_page(kithd_help())
+                                : configuration_page();
+    });
+  }
+  void add_words(const std::string& name, const std::string& help, const std::string& word,
+                 const std::vector<std::string>& choices, std::function<std::string()> text) {
+    add(app_, name, help, [this, text = std::move(text)] {
+      context_.out << text();
+      return Result<int>(0);
+    })->add_option(word, text_)->required()->check(CLI::IsMember(choices));
   }
 
   static CLI::App* deepest(CLI::App& app) {

@@ -20,6 +20,7 @@ add_custom_target(kith_git_version
   BYPRODUCTS ${kith_git_header} VERBATIM)
 
 add_library(kith_node_config STATIC
+  cli_help.cc cli_pages.cc
   config.cc config_assign.cc config_check.cc config_keys.cc config_show.cc config_value.cc
   daemon_flags.cc log_format.cc log_writer.cc version.cc)
 add_library(kith::node_config ALIAS kith_node_config)

@@ -80,6 +80,8 @@ class FlagParser {
         ->type_name("DURATION");
   }
 
+  [[nodiscard]] CommandHelp help() const { return command_help(app_); }
+
   Result<ParsedFlags> parse(int argc, const char* const* argv) {
     KITH_TRY(parse_arguments(argc, argv));
     if (version_) parsed_.answer = version_line("kithd") + "\n";
@@ -152,6 +154,8 @@ class FlagParser {
 Result<ParsedFlags> parse_kithd_flags(int argc, const char* const* argv) {
   return FlagParser().parse(argc, argv);
 }
+
+CommandHelp kithd_help() { return FlagParser().help(); }
 
 Result<Config> config_from_flags(const ParsedFlags& flags,
                                  const std::map<std::string, std::string>& environment) {

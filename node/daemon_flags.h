@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "node/cli_help.h"
 #include "node/config.h"
 
 namespace kith::node {
@@ -24,6 +25,9 @@ struct ParsedFlags {
 
 // kUsage names the flag; a flag given twice: the last one counts.
 Result<ParsedFlags> parse_kithd_flags(int argc, const char* const* argv);
+
+// The flags as data, for completion and the man page.
+CommandHelp kithd_help();
 
 // load_config() with these flags, and the flags that have no key entered into the Config.
 Result<Config> config_from_flags(const ParsedFlags& flags,
