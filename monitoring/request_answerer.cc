@@ -73,9 +73,12 @@ struct RequestAnswerer::Impl final : httplib::Server {
           const HttpReply reply = guarded_call(handler, request);
           response.status = reply.status;
           response.set_content(reply.body, reply.content_type);
+          for (const auto& [name, value] : reply.headers) response.set_header(name, value);
+          if (!response.has_header("Cache-Control"))
+            response.set_header("Cache-Control", "no-store");
           return HandlerResponse::Handled;
         });
-    set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
+    set_default_headers({{"X-Content-Type-Options", "nosniff"}});
   }
 
   std::string run(std::string_view bytes, bool commands) {
@@ -108,10 +111,10 @@ std::string_view too_large_answer() {
 }
 
 HttpReply HttpReply::json(std::string body, int status) {
-  return {status, "application/json; charset=utf-8", std::move(body)};
+  return {status, "application/json; charset=utf-8", std::move(body), {}};
 }
 HttpReply HttpReply::text(std::string body, int status) {
-  return {status, "text/plain; charset=utf-8", std::move(body)};
+  return {status, "text/plain; charset=utf-8", std::move(body), {}};
 }
 
 }  // namespace kith::monitoring

@@ -1,6 +1,6 @@
 #include "monitoring/routes.h"
 
-#include "monitoring/status_page.h"
+#include "monitoring/page_assets.h"
 
 namespace kith::monitoring {
 namespace {
@@ -16,18 +16,43 @@ HttpReply verdict(const HealthReport& report, bool good, const HttpQuery& query)
   return HttpReply::text(report.text(), status);
 }
 
+// A page that a browser has seen lets it keep the rest: the names hold hashes.
+HttpReply asset_reply(const PageAsset& asset, const HttpQuery& query) {
+  HttpReply reply{200, std::string(asset.content_type), std::string(asset.bytes), {}};
+  if (asset.path == "/") {
+    reply.headers.emplace_back("Content-Security-Policy", kPagePolicy);
+    reply.headers.emplace_back("Referrer-Policy", "no-referrer");
+  } else if (query.contains("v")) {
+    reply.headers.emplace_back("Cache-Control", "public, max-age=31536000, immutable");
+  }
+  return reply;
+}
+
+std::string span_of(const HttpQuery& query) {
+  const auto found = query.find("span");
+  return found == query.end() ? "hour" : found->second;
+}
+
 }  // namespace
 
 HttpReply NodeView::other(const std::string& path, const HttpQuery&) {
-  return HttpReply::text(
-      "nothing at " + path + "; there is /metrics /healthz /readyz /status /members /\n", 404);
+  return HttpReply::text("nothing at " + path +
+                             "; there is /metrics /healthz /readyz /status /members /live "
+                             "/history /events /exchanges /\n",
+                         404);
 }
 
 HttpReply Routes::get(const std::string& path, const HttpQuery& query) {
-  if (path == "/metrics") return {200, kMetricsType, metrics_.render(node_.snapshot())};
+  if (path == "/metrics") return {200, kMetricsType, metrics_.render(node_.snapshot()), {}};
   if (path == "/status") return HttpReply::json(node_.status_json());
   if (path == "/members") return HttpReply::json(node_.members_json());
-  if (path == "/") return {200, "text/html; charset=utf-8", std::string(status_page())};
+  if (path == "/live")
+    return HttpReply::json(live_.json([this] { return node_.snapshot(); }, query));
+  if (path == "/history") return HttpReply::json(journal_.history_json(span_of(query)) + "\n");
+  if (path == "/events") return HttpReply::json(journal_.events_json() + "\n");
+  if (path == "/exchanges")
+    return HttpReply::json(journal_.exchanges_json(node_.snapshot()) + "\n");
+  if (const PageAsset* asset = find_page_asset(path)) return asset_reply(*asset, query);
   if (path == "/healthz" || path == "/readyz") {
     const HealthReport report = node_.health();
     return verdict(report, path == "/healthz" ? report.healthy() : report.ready(), query);

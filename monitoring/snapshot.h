@@ -43,6 +43,10 @@ struct MemberSnapshot {
   std::string state;  // "alive" | "suspect" | "dead" | "left"
   std::optional<double> rtt_seconds;
   std::optional<double> last_exchange_timestamp_seconds;  // seconds since 1970
+  // What it last said of itself.
+  std::string run_state, address, http_address;
+  std::uint64_t steps = 0;
+  std::optional<double> loss, accuracy_ratio, steps_per_second;
 };
 
 // What became of the lines of the per-step log.
@@ -53,12 +57,15 @@ struct StepLogCounts {
 struct NodeSnapshot {
   // identity
   std::string name, id, run, model_hash, version;
-  std::string run_state;  // one of kRunStateNames
+  std::string cluster, method;
+  std::string run_state;             // one of kRunStateNames
+  std::string waiting_for, trouble;  // sentences; "" if there is nothing to say
 
   // training; counters since the process started
   std::uint64_t steps = 0, samples = 0, tokens = 0;
   double flops = 0.0;
   std::optional<double> loss, learning_rate, grad_norm;
+  std::optional<double> steps_per_second;
   std::array<double, kPhaseNames.size()> phase_seconds{};
   double idle_seconds = 0.0;  // only what min_step_ms adds
   bool healthy = true;        // loss and parameters are finite
@@ -86,11 +93,13 @@ struct NodeSnapshot {
   std::uint64_t handshakes_refused = 0, connections_refused = 0, connections_cut = 0;
   std::optional<double> consensus_distance;           // norm of the difference of two replicas
   std::optional<double> consensus_distance_relative;  // the same over the norm of the mean
+  std::optional<double> staleness_steps;              // median of recent exchanges
   std::uint64_t ledger_entries = 0, ledger_bytes = 0;
 
   // membership: all that this node knows, itself included
   std::vector<MemberSnapshot> members;
   std::uint64_t probes = 0, probes_failed = 0, suspicions = 0, convictions = 0, refutations = 0;
+  std::optional<std::size_t> neighbours;  // links kept with a partial view; empty: links with all
   unsigned local_health = 0;  // 0 = well; above, this node is slow to answer and blames others less
   bool isolated = false;      // no member answers
   std::uint64_t adoptions = 0;      // states taken from other members
@@ -99,6 +108,7 @@ struct NodeSnapshot {
 
   // safety
   std::optional<double> checkpoint_timestamp_seconds;  // last success, seconds since 1970
+  std::optional<std::uint64_t> checkpoint_step;
   std::uint64_t checkpoints = 0, checkpoint_errors = 0;
   std::optional<double> checkpoint_interval_seconds;  // empty: only when leaving
 };

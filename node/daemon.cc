@@ -17,7 +17,9 @@
 #include "compute/replica.h"
 #include "compute/trainer.h"
 #include "monitoring/http_server.h"
+#include "monitoring/journal.h"
 #include "monitoring/metrics.h"
+#include "monitoring/recorder.h"
 #include "monitoring/routes.h"
 #include "node/checkpoint.h"
 #include "node/checkpointer.h"
@@ -25,6 +27,7 @@
 #include "node/daemon_input.h"
 #include "node/daemon_network.h"
 #include "node/donor.h"
+#include "node/event_kinds.h"
 #include "node/handshake.h"
 #include "node/mesh_handshake.h"
 #include "node/node_view.h"
@@ -49,6 +52,16 @@ void announce(const std::string& line) {
   [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
 }
 
+void note_exchange(monitoring::Journal& journal, const gossip::ExchangeEvent& event) {
+  using Kind = gossip::ExchangeEvent::Kind;
+  if (event.kind == Kind::kCompletedInitiator)
+    journal.exchange_started(event.peer, event.staleness_steps);
+  else if (event.kind == Kind::kCompletedResponder)
+    journal.exchange_answered(event.peer);
+  else if (event.kind == Kind::kRefused || event.kind == Kind::kSuspended)
+    journal.exchange_failed(event.peer);
+}
+
 // The HTTP address is part of what others are told, so it is bound before there is anything to show.
 class LateHandler final : public monitoring::HttpHandler {
  public:
@@ -67,7 +80,8 @@ class LateHandler final : public monitoring::HttpHandler {
 // are wired afterwards (listener_, the exchange loop's way to the control loop).
 class Daemon {
  public:
-  Daemon(const Config& config, LogSink& log) : config_(config), log_(log) {}
+  Daemon(const Config& config, LogSink& log)
+      : config_(config), journal_(clock_, log, event_kind), log_(journal_.events()) {}
 
   // From nothing to bound and wired; nothing runs yet.
   Status make();
@@ -87,8 +101,9 @@ class Daemon {
   int end(int code);
 
   Config config_;  // with what make() finds out: the data directory, the name, the address for others
-  LogSink& log_;
   const SystemClock clock_;
+  monitoring::Journal journal_;
+  LogSink& log_;  // the journal's, which passes everything on
   bool complete_ = false;
   std::optional<RunInput> input_;
   std::optional<Home> home_;
@@ -115,6 +130,7 @@ class Daemon {
   std::unique_ptr<ControlLoop> loop_;
   std::unique_ptr<NodeViewAdapter> view_;
   std::unique_ptr<monitoring::Routes> routes_;
+  std::unique_ptr<monitoring::Recorder> recorder_;
 };
 
 // All that can be wrong with the input comes before anything is written.
@@ -243,13 +259,14 @@ ControlParts Daemon::control_parts() {
 void Daemon::make_loop() {
   loop_ = std::make_unique<ControlLoop>(control_parts(), [this](const gossip::ExchangeEvent& event) {
     listener_.on_exchange(event);
+    note_exchange(journal_, event);
     if (event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator)
       metrics_->observe_exchange(to_seconds(event.duration), event.staleness_steps);
   });
   loop_pointer_ = loop_.get();
   listener_.loop = loop_.get();
   view_ = std::make_unique<NodeViewAdapter>(config_, *loop_, *trainer_, input_->schema_hash, clock_, step_log_.get());
-  routes_ = std::make_unique<monitoring::Routes>(*view_, *metrics_);
+  routes_ = std::make_unique<monitoring::Routes>(*view_, *metrics_, journal_, clock_);
   late_.routes = routes_.get();
 }
 
@@ -263,6 +280,7 @@ void Daemon::begin() {
     restored_.reset();
   }
   if (network_.exchange) network_.exchange->start();
+  recorder_ = std::make_unique<monitoring::Recorder>([this] { journal_.record(view_->snapshot()); });
 }
 
 int Daemon::run() {
@@ -275,6 +293,7 @@ int Daemon::run() {
 
 int Daemon::end(int code) {
   http_.reset();
+  recorder_.reset();
   trainer_->stop();
   if (network_.exchange) network_.exchange->stop();
   checkpointer_.reset();  // what it has begun is finished while the loop it reports to is still there

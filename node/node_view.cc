@@ -152,15 +152,20 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.name = s.self.name;
   out.id = s.self.id.hex();
   out.run = config_.run.id;
+  out.cluster = config_.cluster.name;
+  out.method = config_.method.name;
   out.model_hash = schema_hash_.hex().substr(0, 16);
   out.version = s.self.version_text;
   out.run_state = schema::name_of(s.self.run_state);
+  out.waiting_for = s.waiting_for;
+  out.trouble = s.trouble;
   out.steps = t.steps;
   out.samples = t.samples;
   out.flops = t.flops;
   out.loss = finite(t.loss);
   out.learning_rate = finite(t.learning_rate);
   out.grad_norm = finite(t.grad_norm);
+  out.steps_per_second = finite(t.steps_per_second);
   for (std::size_t i = 0; i < out.phase_seconds.size(); ++i) out.phase_seconds[i] = t.phase_seconds[i];
   out.idle_seconds = t.idle_seconds;
   out.local = {finite(t.eval_loss), finite(t.eval_accuracy)};
@@ -202,6 +207,7 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.connections_cut = s.control.connections_cut + s.exchange.mesh.connections_cut;
   if (s.consensus_relative >= 0) out.consensus_distance_relative = s.consensus_relative;
   if (s.consensus_absolute >= 0) out.consensus_distance = s.consensus_absolute;
+  if (s.staleness_steps >= 0) out.staleness_steps = s.staleness_steps;
   out.ledger_entries = s.exchange.ledger_entries;
   out.ledger_bytes = s.exchange.ledger_bytes;
   const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
@@ -210,6 +216,13 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
     member.id = r.id.hex();
     member.state = schema::name_of(r.state);
     if (rtt_seconds >= 0) member.rtt_seconds = rtt_seconds;
+    member.run_state = schema::name_of(r.run_state);
+    member.address = r.control_address;
+    member.http_address = r.http_address;
+    member.steps = r.step;
+    member.loss = finite(r.loss);
+    member.accuracy_ratio = finite(r.accuracy);
+    member.steps_per_second = finite(r.steps_per_second);
     if (const auto last = s.last_exchange_wall_seconds.find(r.id); last != s.last_exchange_wall_seconds.end())
       member.last_exchange_timestamp_seconds = last->second;
     out.members.push_back(std::move(member));
@@ -223,12 +236,14 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.refutations = s.swim.refutations;
   out.local_health = s.local_health;
   out.isolated = s.isolated;
+  out.neighbours = s.neighbours;
   out.adoptions = s.adoptions;
   out.model_depth = s.self.depth;
   out.shard_samples = s.self.shard_samples;
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
   if (config_.checkpoint.every_seconds > 0) out.checkpoint_interval_seconds = config_.checkpoint.every_seconds;
+  if (s.checkpoints.written > 0) out.checkpoint_step = s.checkpoints.last_step;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;
 }

@@ -214,7 +214,7 @@ Violations check_library_headers(const Tree& tree) {
       {"capnp/", {"schema", "tests/schema", "tests/fuzz"}},
       {"kj/", {"schema", "tests/schema", "tests/fuzz"}},
       {"prometheus/", {"monitoring", "tests/monitoring"}},
-      {"httplib", {"monitoring", "node", "tests/monitoring", "tests/node", "tests/e2e"}},
+      {"httplib", {"monitoring", "node", "tests/monitoring", "tests/node", "tests/e2e", "tests/page"}},
   };
   Violations out;
   for (const SourceFile& file : tree) {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "monitoring/status_page.h"
+#include "monitoring/page_assets.h"
 
 namespace kith::monitoring {
 namespace {
@@ -35,11 +35,14 @@ class RoutesTest : public ::testing::Test {
   ManualClock clock_;
   FakeNode node_;
   Metrics metrics_{clock_};
-  Routes routes_{node_, metrics_};
+  NullLog log_;
+  Journal journal_{clock_, log_, [](auto, auto) { return ""; }};
+  Routes routes_{node_, metrics_, journal_, clock_};
 };
 
 TEST_F(RoutesTest, EveryDocumentedPathAnswers) {
-  for (const char* path : {"/metrics", "/healthz", "/readyz", "/status", "/members", "/"}) {
+  for (const char* path : {"/metrics", "/healthz", "/readyz", "/status", "/members", "/live",
+                           "/history", "/events", "/exchanges", "/"}) {
     EXPECT_EQ(routes_.get(path, {}).status, 200) << path;
   }
   EXPECT_THAT(routes_.get("/metrics", {}).body, HasSubstr("kith_train_steps_total 42"));
@@ -79,10 +82,50 @@ TEST_F(RoutesTest, CommandsReachTheNodeByName) {
 }
 
 TEST_F(RoutesTest, ThePageNeedsNothingFromOutside) {
-  const std::string page(status_page());
-  EXPECT_THAT(page, Not(HasSubstr("http:")));
-  EXPECT_THAT(page, Not(HasSubstr("https:")));
-  EXPECT_THAT(page, Not(HasSubstr("innerHTML")));
+  for (const char* path : {"/", "/assets/page.css", "/assets/page.js", "/assets/format.js",
+                           "/assets/charts.js", "/assets/members.js"}) {
+    const std::string text = routes_.get(path, {}).body;
+    EXPECT_FALSE(text.empty()) << path;
+    EXPECT_THAT(text, Not(HasSubstr("https:"))) << path;
+    EXPECT_THAT(text, Not(HasSubstr("innerHTML"))) << path;
+    EXPECT_THAT(text, Not(HasSubstr("@import"))) << path;
+  }
+}
+
+std::string header_of(const HttpReply& reply, const std::string& name) {
+  for (const auto& [key, value] : reply.headers)
+    if (key == name) return value;
+  return "";
+}
+
+TEST_F(RoutesTest, ThePageMayOnlyLoadFromItsOwnNode) {
+  const HttpReply page = routes_.get("/", {});
+  EXPECT_THAT(page.content_type, HasSubstr("text/html"));
+  const std::string policy = header_of(page, "Content-Security-Policy");
+  EXPECT_THAT(policy, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(policy, HasSubstr("script-src 'self'"));
+  EXPECT_THAT(policy, HasSubstr("frame-ancestors 'none'"));
+  EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
+}
+
+// What the page names by a hash of its bytes may be kept; the page itself, which names it, never.
+TEST_F(RoutesTest, FilesOfThePageAreKeptByBrowsersUnderAHash) {
+  const std::string page = routes_.get("/", {}).body;
+  std::size_t files = 0;
+  for (auto at = page.find("\"assets/"); at != std::string::npos;
+       at = page.find("\"assets/", at + 1), ++files) {
+    const std::string url = page.substr(at + 1, page.find('"', at + 1) - at - 1);
+    const auto question = url.find("?v=");
+    ASSERT_NE(question, std::string::npos) << url;
+    const HttpReply reply =
+        routes_.get("/" + url.substr(0, question), {{"v", url.substr(question + 3)}});
+    EXPECT_EQ(reply.status, 200) << url;
+    EXPECT_THAT(header_of(reply, "Cache-Control"), HasSubstr("immutable")) << url;
+  }
+  EXPECT_GE(files, 7U);
+  EXPECT_EQ(header_of(routes_.get("/", {}), "Cache-Control"), "");
+  EXPECT_EQ(header_of(routes_.get("/assets/page.js", {}), "Cache-Control"), "");
+  EXPECT_EQ(routes_.get("/assets/other.js", {}).status, 404);
 }
 
 }  // namespace

@@ -1,0 +1,324 @@
+// The curves and the picture of who exchanges with whom, drawn by Chart.js. A chart is redrawn in a frame of its own, and
+// only while it can be seen.
+"use strict";
+
+kith.charts = (() => {
+  const {make, set, clock, day, number, significant, percent, bytes} = kith.format;
+  let palette = {};
+  const charts = [];
+  const waiting = new Set();
+  let frame = 0;
+
+  function readPalette() {
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ["own", "mean", "band", "third", "text", "faint", "line", "edge", "panel", "good", "wait", "bad", "gone"])
+      palette[name] = style.getPropertyValue("--" + name).trim();
+  }
+
+  function redraw(chart, evenUnseen = false) {
+    chart.stale = true;
+    if (chart.seen || evenUnseen) waiting.add(chart);
+    if (waiting.size > 0 && frame === 0) frame = requestAnimationFrame(drawNext);
+  }
+  function drawNext() {
+    frame = 0;
+    const [chart] = waiting;
+    if (!chart) return;
+    waiting.delete(chart);
+    chart.stale = false;
+    chart.draw();
+    if (waiting.size > 0) frame = requestAnimationFrame(drawNext);
+  }
+  const watcher = new IntersectionObserver(entries => {
+    for (const entry of entries) {
+      const chart = charts.find(c => c.plot === entry.target);
+      chart.seen = entry.isIntersecting;
+      if (chart.seen && chart.stale) redraw(chart);
+    }
+  }, {rootMargin: "80px"});
+
+  // Without zeros that say nothing.
+  const mark = text => text.replace(/\.0+(?=\D|$)/, "");
+
+  function frameOf(id, title, legend) {
+    const figure = document.getElementById(id);
+    const caption = make("figcaption");
+    const heading = make("h3", "", title);
+    const list = make("ul", "legend");
+    for (const [text, color, kind] of legend) {
+      const item = make("li");
+      const sign = make("i", "c-" + color + (kind ? " " + kind : ""));
+      sign.setAttribute("aria-hidden", "true");
+      item.append(sign, text);
+      list.append(item);
+    }
+    caption.append(heading, list);
+    const plot = make("div", "plot"), canvas = make("canvas"), empty = make("p", "empty");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", title);
+    empty.hidden = true;
+    plot.append(canvas, empty);
+    figure.append(caption, plot);
+    return {figure, plot, canvas, empty, title, items: [...list.children]};
+  }
+
+  // Steps between marks on the axis of time that people can read.
+  const steps = [5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+  function timeTicks(axis) {
+    const span = axis.max - axis.min, most = Math.max(2, Math.floor(axis.width / 76));
+    const step = steps.find(s => span / s <= most) ?? steps.at(-1);
+    const zone = new Date(axis.max * 1000).getTimezoneOffset() * 60;
+    const ticks = [];
+    for (let t = Math.ceil((axis.min - zone) / step) * step + zone; t <= axis.max; t += step) ticks.push({value: t});
+    axis.ticks = ticks;
+  }
+  const timeLabel = (v, span) => span < 300 ? clock(v) : span > 172800 ? day(v) : clock(v, false);
+
+  // Marks of a logarithmic axis: as many of 1, 2, 5 in each decade as there is room for.
+  function logTicks(axis) {
+    const low = Math.floor(Math.log10(axis.min)), high = Math.ceil(Math.log10(axis.max)), decades = Math.log10(axis.max / axis.min);
+    const parts = decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 3 ? [1, 3] : [1];
+    const ticks = [];
+    for (let power = low; power <= high; ++power)
+      for (const part of parts) {
+        const value = part * 10 ** power;
+        if (value >= axis.min * 0.999 && value <= axis.max * 1.001) ticks.push({value});
+      }
+    axis.ticks = ticks;
+  }
+
+  function options(y, {log, fromZero}) {
+    return {
+      animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false,
+      interaction: {mode: "index", intersect: false, axis: "x"},
+      elements: {point: {radius: 0, hitRadius: 6, hoverRadius: 3}, line: {borderWidth: 1.8, borderJoinStyle: "round"}},
+      plugins: {
+        legend: {display: false},
+        tooltip: {
+          filter: item => !item.dataset.quiet, displayColors: true, boxWidth: 8, boxHeight: 8,
+          callbacks: {title: items => items.length ? clock(items[0].parsed.x) : "", label: item => " " + item.dataset.label + "  " + y(item.parsed.y)},
+        },
+      },
+      scales: {
+        x: {type: "linear", afterBuildTicks: timeTicks, grid: {display: false, drawBorder: false},
+            ticks: {maxRotation: 0, autoSkip: false, callback(v) { return timeLabel(v, this.max - this.min); }}},
+        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, grace: fromZero ? 0 : "8%",
+            ...(log ? {afterBuildTicks: logTicks} : {}), ticks: {maxTicksLimit: 6, padding: 6, callback: v => mark(y(v))},
+            afterFit: axis => { axis.width = Math.max(axis.width, 44); }},
+      },
+    };
+  }
+
+  function paint(chart) {
+    const o = chart.chart.options;
+    for (const axis of Object.values(o.scales ?? {})) {
+      if (axis.ticks) axis.ticks.color = palette.faint;
+      if (axis.grid) axis.grid.color = palette.line;
+    }
+    Object.assign(o.plugins.tooltip, {backgroundColor: palette.panel, titleColor: palette.text, bodyColor: palette.text,
+                                      borderColor: palette.edge, borderWidth: 1});
+    for (const set of chart.chart.data.datasets) {
+      if (!set.color) continue;
+      set.borderColor = set.quiet ? "transparent" : palette[set.color];
+      set.backgroundColor = palette[set.color];
+    }
+  }
+
+  // series: {label, color, value: (row, before) => number, dashed, stepped, band: [low, high]}
+  class Curve {
+    constructor(id, title, y, series, {log = false, fromZero = !log, top, empty = "nothing yet"} = {}) {
+      const legend = series.map(s => [s.label, s.color, s.band ? "band" : s.dashed ? "dashed" : ""]);
+      Object.assign(this, frameOf(id, title, legend), {y, series, nothing: empty});
+      const datasets = [];
+      for (const s of series) {
+        const base = {label: s.label, color: s.color, data: [], borderDash: s.dashed ? [6, 4] : [], stepped: s.stepped ? "before" : false};
+        if (s.band) datasets.push({...base, label: s.label + " high", quiet: true, fill: "+1", borderWidth: 0}, {...base, quiet: true, borderWidth: 0, fill: false});
+        else datasets.push({...base, fill: false});
+      }
+      const o = options(y, {log, fromZero});
+      if (top !== undefined) o.scales.y.suggestedMax = top;
+      this.chart = new Chart(this.canvas, {type: "line", data: {datasets}, options: o});
+      charts.push(this);
+      watcher.observe(this.plot);
+    }
+    draw() {
+      const {rows, base, from, to} = this.input;
+      let any = false, index = 0;
+      this.series.forEach((s, item) => {
+        let here = false;
+        for (const value of s.band ?? [s.value]) {
+          const points = [];
+          for (let i = 0; i < rows.length; ++i) {
+            const y = value(rows[i], rows[i - 1]);
+            if (y === null || y === undefined || Number.isNaN(y)) { if (!s.dashed) points.push({x: base + rows[i].at, y: NaN}); continue; }
+            points.push({x: base + rows[i].at, y});
+            here = true;
+          }
+          this.chart.data.datasets[index++].data = points;
+        }
+        any ||= here;
+        this.items[item].hidden = Boolean(s.dashed) && !here;  // few runs have it, and only at the end
+      });
+      const {x} = this.chart.options.scales;
+      x.min = from; x.max = to;
+      this.empty.hidden = any;
+      set(this.empty, this.nothing);
+      this.chart.update("none");
+      this.canvas.setAttribute("aria-label", this.summary());
+    }
+    summary() {
+      const parts = this.series.filter(s => s.value).map(s => {
+        const values = this.input.rows.map((row, i, all) => s.value(row, all[i - 1])).filter(v => Number.isFinite(v));
+        if (values.length === 0) return s.label + " not known yet";
+        const lowest = values.reduce((a, b) => Math.min(a, b)), highest = values.reduce((a, b) => Math.max(a, b));
+        return `${s.label} now ${this.y(values.at(-1))}, at first ${this.y(values[0])}, between ${this.y(lowest)} and ${this.y(highest)}`;
+      });
+      return this.title + ": " + parts.join("; ");
+    }
+    show(input) { this.input = input; redraw(this); }
+  }
+
+  // This node in the middle, the members around it in the order of their names; a line to whom it exchanges with, the
+  // stronger the more often lately.
+  class Ring {
+    constructor(id, title) {
+      Object.assign(this, frameOf(id, title, [["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["exchanges", "own", ""]]));
+      const ring = this;
+      const names = {id: "names", afterDatasetsDraw: chart => ring.write(chart)};
+      const points = {
+        type: "scatter", label: "members", data: [], order: 0,
+        pointRadius: c => ring.size(c.dataIndex), pointHoverRadius: c => ring.size(c.dataIndex) + 2,
+        pointStyle: c => ring.members[c.dataIndex]?.state === "dead" ? "rectRot" : "circle",
+        pointBackgroundColor: c => ring.tint(c.dataIndex), pointBorderColor: () => palette.panel, pointBorderWidth: 1.5,
+      };
+      const edges = {
+        type: "line", label: "exchanges", data: [], order: 1, pointRadius: 0, pointHitRadius: 0, spanGaps: false, borderColor: () => palette.own,
+        segment: {borderColor: c => ring.edgeColor(c.p0DataIndex), borderWidth: c => ring.edgeWidth(c.p0DataIndex)},
+      };
+      this.members = [];
+      this.edges = [];
+      this.chart = new Chart(this.canvas, {
+        type: "scatter", plugins: [names], data: {datasets: [points, edges]},
+        options: {
+          animation: false, parsing: false, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
+          interaction: {mode: "nearest", intersect: true},
+          plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex === 0, displayColors: false, callbacks: {label: item => ring.tell(item.dataIndex)}}},
+          scales: {x: {display: false, min: -1, max: 1, grid: {}}, y: {display: false, min: -1, max: 1, grid: {}}},
+        },
+      });
+      charts.push(this);
+      watcher.observe(this.plot);
+    }
+    size(i) { return this.members[i]?.self ? 9 : this.members.length > 60 ? 3.5 : this.members.length > 16 ? 5 : 7; }
+    tint(i) {
+      const m = this.members[i];
+      if (!m) return palette.gone;
+      return m.self ? palette.own : {alive: palette.good, suspect: palette.wait, dead: palette.bad}[m.state] ?? palette.gone;
+    }
+    edgeColor(i) {
+      const strength = this.edges[i]?.strength ?? 0;
+      const alpha = Math.round(255 * (0.12 + 0.78 * strength)).toString(16).padStart(2, "0");
+      return palette.own + alpha;
+    }
+    edgeWidth(i) { return 0.8 + 2.6 * (this.edges[i]?.strength ?? 0) * (this.members.length > 60 ? 0.4 : 1); }
+    tell(i) {
+      const m = this.members[i];
+      if (!m) return "";
+      if (m.self) return m.name + ", this node";
+      return [m.name + ", " + m.state, number(m.started + m.answered) + " exchanges, " + number(m.failed) + " failed"];
+    }
+    write(chart) {
+      if (this.members.length > 26) return;
+      const {ctx} = chart, points = chart.getDatasetMeta(0).data, middle = chart.chartArea.left + chart.chartArea.width / 2;
+      ctx.save();
+      ctx.fillStyle = palette.text;
+      ctx.font = "12px " + getComputedStyle(document.body).fontFamily;
+      ctx.textBaseline = "middle";
+      this.members.forEach((m, i) => {
+        if (!points[i]) return;
+        const {x, y} = points[i].getProps(["x", "y"], true);
+        const name = m.name.length > 18 ? m.name.slice(0, 17) + "…" : m.name;
+        const centred = m.self || Math.abs(x - middle) < 40;
+        ctx.textAlign = centred ? "center" : x < middle ? "right" : "left";
+        const side = centred ? 0 : x < middle ? -12 : 12;
+        const below = m.self || y > chart.height / 2, at = centred ? y + (below ? 18 : m.self ? 0 : -30) : y - 7;
+        ctx.fillStyle = palette.text;
+        ctx.fillText(name, x + side, at);
+        if (m.self) return;
+        ctx.fillStyle = palette.faint;
+        ctx.fillText(m.state === "alive" ? number(m.started + m.answered) : m.state, x + side, at + 14);
+      });
+      ctx.restore();
+    }
+    draw() {
+      const {members, recent} = this.input;
+      const self = members.filter(m => m.self), others = members.filter(m => !m.self && m.state !== "left").sort((a, b) => a.name.localeCompare(b.name, "en", {numeric: true}));
+      const shape = Math.max(1, this.plot.clientWidth / Math.max(1, this.plot.clientHeight));
+      const dense = others.length > 25;
+      const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = dense ? 0.93 : 0.74;
+      this.members = [...others, ...self];
+      const place = (m, i) => m.self ? {x: 0, y: 0}
+        : {x: wide * Math.sin(2 * Math.PI * i / others.length), y: high * Math.cos(2 * Math.PI * i / others.length)};
+      const points = this.members.map(place);
+      const most = Math.max(1, ...others.map(m => recent(m)));
+      const lines = [];
+      this.edges = [];
+      others.forEach((m, i) => {
+        if (m.started + m.answered === 0) return;
+        const strength = Math.sqrt(recent(m) / most);
+        lines.push({x: 0, y: 0}, points[i], {x: NaN, y: NaN});
+        this.edges.push({strength}, {strength: 0}, {strength: 0});
+      });
+      this.chart.data.datasets[0].data = points;
+      this.chart.data.datasets[1].data = lines;
+      this.empty.hidden = others.length > 0;
+      set(this.empty, "no other member is known");
+      this.chart.update("none");
+      this.canvas.setAttribute("aria-label", this.summary(others));
+    }
+    summary(others) {
+      const partners = others.filter(m => m.started + m.answered > 0);
+      const top = [...partners].sort((a, b) => b.started + b.answered - a.started - a.answered).slice(0, 5);
+      return `${this.title}: ${partners.length} of ${others.length} other members; most with ` +
+        (top.map(m => `${m.name} (${number(m.started + m.answered)})`).join(", ") || "nobody yet") + ". The table of members has all.";
+    }
+    show(input) { this.input = input; redraw(this); }
+  }
+
+  const rate = field => (row, before) => {
+    if (!before || row.at <= before.at) return NaN;
+    return Math.max(0, (row[field] - before[field]) / (row.at - before.at));
+  };
+  let all;
+  function build() {
+    readPalette();
+    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+    Chart.defaults.font.size = 11;
+    const cluster = name => [
+      {label: "this node", color: "own", value: r => r[name]},
+      {label: "mean of members", color: "mean", value: r => r[name + "_mean"]},
+      {label: "lowest to highest", color: "band", band: [r => r[name + "_high"], r => r[name + "_low"]]},
+    ];
+    const loss = cluster("loss"), accuracy = cluster("accuracy").map(s => ({...s, stepped: true}));
+    accuracy.push({label: "averaged model", color: "third", dashed: true, value: r => r.accuracy_averaged});
+    all = {
+      loss: new Curve("loss", "Training loss", significant, loss),
+      accuracy: new Curve("accuracy", "Accuracy on the test set", v => percent(v), accuracy, {fromZero: false, empty: "not evaluated yet: the first time is after an epoch"}),
+      pairs: new Ring("pairs", "Who this node exchanges with"),
+      agreement: new Curve("agreement", "Consensus distance", significant, [{label: "relative", color: "own", value: r => r.consensus_distance > 0 ? r.consensus_distance : NaN}], {log: true, empty: "no exchanges yet"}),
+      staleness: new Curve("staleness", "Staleness", v => number(v, v < 10 && v % 1 ? 1 : 0), [{label: "steps, median", color: "own", value: r => r.staleness_steps}], {top: 2, empty: "no exchanges yet"}),
+      pace: new Curve("pace", "Per second", v => significant(v), [{label: "exchanges", color: "own", value: rate("exchanges")}, {label: "steps", color: "mean", value: rate("steps")}, {label: "failed", color: "bad", value: rate("exchanges_failed")}]),
+      traffic: new Curve("traffic", "Bytes per second", bytes, [{label: "sent", color: "own", value: rate("bytes_sent")}, {label: "received", color: "mean", value: rate("bytes_received")}]),
+    };
+    charts.forEach(paint);
+  }
+  function showCurves(input) {
+    for (const [name, chart] of Object.entries(all)) if (name !== "pairs") chart.show(input);
+  }
+  function showPairs(input) { all.pairs.show(input); }
+  function repaint() {
+    readPalette();
+    charts.forEach(chart => { paint(chart); if (chart.input) redraw(chart, true); });
+  }
+  return {build, showCurves, showPairs, repaint, list: charts};
+})();
