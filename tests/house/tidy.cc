@@ -214,7 +214,9 @@ Violations check_library_headers(const Tree& tree) {
       {"capnp/", {"schema", "tests/schema", "tests/fuzz"}},
       {"kj/", {"schema", "tests/schema", "tests/fuzz"}},
       {"prometheus/", {"monitoring", "tests/monitoring"}},
-      {"httplib", {"monitoring", "node", "tests/monitoring", "tests/node", "tests/e2e", "tests/page"}},
+      {"httplib",
+       {"monitoring", "node", "tests/monitoring", "tests/node", "tests/e2e", "tests/page",
+        "tests/bench"}},
   };
   Violations out;
   for (const SourceFile& file : tree) {
