@@ -87,7 +87,7 @@ kith.charts = (() => {
     axis.ticks = ticks;
   }
 
-  function options(y, {log, fromZero}) {
+  function options(y, {log, fromZero, most}) {
     return {
       animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false,
       interaction: {mode: "index", intersect: false, axis: "x"},
@@ -102,7 +102,7 @@ kith.charts = (() => {
       scales: {
         x: {type: "linear", afterBuildTicks: timeTicks, grid: {display: false, drawBorder: false},
             ticks: {maxRotation: 0, autoSkip: false, callback(v) { return timeLabel(v, this.max - this.min); }}},
-        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, grace: fromZero ? 0 : "8%",
+        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, grace: fromZero ? 0 : "8%", ...(most ? {afterDataLimits: axis => { axis.min = Math.max(0, axis.min); axis.max = Math.min(most, axis.max); }} : {}),
             ...(log ? {afterBuildTicks: logTicks} : {}), ticks: {maxTicksLimit: 6, padding: 6, callback: v => mark(y(v))},
             afterFit: axis => { axis.width = Math.max(axis.width, 44); }},
       },
@@ -126,7 +126,7 @@ kith.charts = (() => {
 
   // series: {label, color, value: (row, before) => number, dashed, stepped, band: [low, high]}
   class Curve {
-    constructor(id, title, y, series, {log = false, fromZero = !log, top, empty = "nothing yet"} = {}) {
+    constructor(id, title, y, series, {log = false, fromZero = !log, top, most, empty = "nothing yet"} = {}) {
       const legend = series.map(s => [s.label, s.color, s.band ? "band" : s.dashed ? "dashed" : ""]);
       Object.assign(this, frameOf(id, title, legend), {y, series, nothing: empty});
       const datasets = [];
@@ -135,7 +135,7 @@ kith.charts = (() => {
         if (s.band) datasets.push({...base, label: s.label + " high", quiet: true, fill: "+1", borderWidth: 0}, {...base, quiet: true, borderWidth: 0, fill: false});
         else datasets.push({...base, fill: false});
       }
-      const o = options(y, {log, fromZero});
+      const o = options(y, {log, fromZero, most});
       if (top !== undefined) o.scales.y.suggestedMax = top;
       this.chart = new Chart(this.canvas, {type: "line", data: {datasets}, options: o});
       charts.push(this);
@@ -209,7 +209,7 @@ kith.charts = (() => {
       charts.push(this);
       watcher.observe(this.plot);
     }
-    size(i) { return this.members[i]?.self ? 9 : this.members.length > 60 ? 3.5 : this.members.length > 16 ? 5 : 7; }
+    size(i) { const m = this.members[i]; return m?.self ? 9 : m && m.state !== "alive" && this.members.length > 60 ? 6 : this.members.length > 60 ? 3.5 : this.members.length > 16 ? 5 : 7; }
     tint(i) {
       const m = this.members[i];
       if (!m) return palette.gone;
@@ -303,7 +303,7 @@ kith.charts = (() => {
     accuracy.push({label: "averaged model", color: "third", dashed: true, value: r => r.accuracy_averaged});
     all = {
       loss: new Curve("loss", "Training loss", significant, loss),
-      accuracy: new Curve("accuracy", "Accuracy on the test set", v => percent(v), accuracy, {fromZero: false, empty: "not evaluated yet: the first time is after an epoch"}),
+      accuracy: new Curve("accuracy", "Accuracy on the test set", v => percent(v), accuracy, {fromZero: false, most: 1, empty: "not evaluated yet: the first time is after an epoch"}),
       pairs: new Ring("pairs", "Who this node exchanges with"),
       agreement: new Curve("agreement", "Consensus distance", significant, [{label: "relative", color: "own", value: r => r.consensus_distance > 0 ? r.consensus_distance : NaN}], {log: true, empty: "no exchanges yet"}),
       staleness: new Curve("staleness", "Staleness", v => number(v, v < 10 && v % 1 ? 1 : 0), [{label: "steps, median", color: "own", value: r => r.staleness_steps}], {top: 2, empty: "no exchanges yet"}),

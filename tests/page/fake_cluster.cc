@@ -43,7 +43,7 @@ FakeCluster::FakeCluster(std::size_t members, double hours)
   node_.method = "ad-psgd";
   node_.version = "0.1.0";
   node_.run_state = "training";
-  node_.length_samples = 4e8;
+  node_.length_samples = 3.2e6 * static_cast<double>(members);
   for (std::size_t i = 0; i < members; ++i) node_.members.push_back(member_of(i));
   node_.name = node_.members[0].name;
   node_.id = node_.members[0].id;
@@ -76,7 +76,7 @@ void FakeCluster::remove(std::size_t member) {
   node_.members.erase(node_.members.begin() + static_cast<std::ptrdiff_t>(member));
 }
 
-// A second of training, and an exchange with one of 40 members. The mutex is held, or nobody else is there yet.
+// A second of training, and exchanges with two of the members. The mutex is held, or nobody else is there yet.
 void FakeCluster::move() {
   const double k = static_cast<double>(++moves_);
   node_.steps += 20;
@@ -100,9 +100,9 @@ void FakeCluster::move() {
     member.accuracy_ratio = *node_.local.accuracy_ratio * (0.99 - 0.002 * own);
   }
   if (node_.members.size() < 2) return;
-  const std::size_t peer = 1 + (moves_ * 7) % std::min<std::size_t>(node_.members.size() - 1, 40);
+  const std::size_t peer = 1 + (moves_ * 7919) % (node_.members.size() - 1);
   journal_.exchange_started(id_of(peer), 2 + moves_ % 4);
-  journal_.exchange_answered(id_of((peer * 3) % 40 + 1));
+  journal_.exchange_answered(id_of(1 + moves_ * 104729 % (node_.members.size() - 1)));
   node_.members[peer].last_exchange_timestamp_seconds = clock_.wall_seconds();
 }
 
