@@ -33,7 +33,8 @@ void Progress::note_data(const schema::MemberRecord& record) {
 
 Samples Progress::samples_of_file(std::vector<const Held*> holders) {
   const auto middle = holders.begin() + static_cast<std::ptrdiff_t>(holders.size() / 2);
-  std::nth_element(holders.begin(), middle, holders.end(), [](const Held* a, const Held* b) { return a->whole < b->whole; });
+  std::nth_element(holders.begin(), middle, holders.end(),
+                   [](const Held* a, const Held* b) { return a->whole < b->whole; });
   const Samples whole = (*middle)->whole;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Samples> shards;
   for (const Held* held : holders) {
@@ -70,7 +71,8 @@ bool Progress::done() const {
 double Progress::length_samples() const {
   if (length_.epochs > 0) return length_.epochs * static_cast<double>(data_samples());
   if (length_.steps == 0 || steps_ == 0) return 0.0;
-  return static_cast<double>(length_.steps) * static_cast<double>(samples_) / static_cast<double>(steps_);
+  return static_cast<double>(length_.steps) * static_cast<double>(samples_) /
+         static_cast<double>(steps_);
 }
 
 }  // namespace kith::gossip

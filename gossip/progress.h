@@ -1,6 +1,7 @@
-// Progress: how far the cluster is, and how long its run is. Both are the cluster's, never one node's: every record
-// carries what its node has done, the counts of the dead stay, and the length follows from the data that the members hold
-// (design: a training method is a composition). Pure bookkeeping; one owner.
+// Progress: how far the cluster is, and how long its run is. Both are the cluster's, never one
+// node's: every record carries what its node has done, the counts of the dead stay, and the length
+// follows from the data that the members hold (design: a training method is a composition). Pure
+// bookkeeping; one owner.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +24,25 @@ class Progress {
  public:
   explicit Progress(RunLength length) : length_(length) {}
 
-  // What a node has done; counts never fall (a restarted node that lost some keeps its higher mark until it passes it).
+  // What a node has done; counts never fall (a restarted node that lost some keeps its higher mark
+  // until it passes it).
   void note(const NodeId& id, Samples samples, Step steps);
-  // The data a member holds: one entry per member, replaced by its next record. Called for every known record, the dead and the
-  // left included: what they held was trained.
+  // The data a member holds: one entry per member, replaced by its next record. Called for every
+  // known record, the dead and the left included: what they held was trained.
   void note_data(const schema::MemberRecord& record);
 
   [[nodiscard]] Samples samples() const { return samples_; }
   [[nodiscard]] Step steps() const { return steps_; }
-  // Samples of the cluster: per data fingerprint all of it, once, if somebody trains on all or members share it out, else the
-  // sum of its distinct shards (never more than the file); summed over fingerprints. So it stays the same when shares change.
-  // How long a file is, its holders say: the middle one of their answers counts.
+  // Samples of the cluster: per data fingerprint all of it, once, if somebody trains on all or
+  // members share it out, else the sum of its distinct shards (never more than the file); summed
+  // over fingerprints. So it stays the same when shares change. How long a file is, its holders
+  // say: the middle one of their answers counts.
   [[nodiscard]] Samples data_samples() const;
-  [[nodiscard]] double epoch() const;          // samples() / data_samples(), 0 without data
+  [[nodiscard]] double epoch() const;  // samples() / data_samples(), 0 without data
   [[nodiscard]] bool endless() const { return length_.epochs <= 0 && length_.steps == 0; }
   [[nodiscard]] bool done() const;
-  // The run's length in samples as it looks now (steps: by the samples per step so far); 0 when endless or unknown.
+  // The run's length in samples as it looks now (steps: by the samples per step so far); 0 when
+  // endless or unknown.
   [[nodiscard]] double length_samples() const;
   struct Count {
     Samples samples = 0;

@@ -40,7 +40,8 @@ struct CheckpointFacts {
   double data_mean = 0.0, data_std = 1.0;
   std::size_t classes = 0;
   bool has_trained = false;
-  double depth_ahead = 0.0;  // of the model's depth over this node's own steps (schema::MemberRecord::depth); a whole number
+  double depth_ahead = 0.0;  // of the model's depth over this node's own steps
+                             // (schema::MemberRecord::depth); a whole number
 };
 
 struct LoadedCheckpoint {

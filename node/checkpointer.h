@@ -46,8 +46,8 @@ class Checkpointer {
   // while one is under way.
   bool request(CheckpointFacts facts, std::function<void(const Result<std::string>&)> done = {});
   [[nodiscard]] bool busy() const { return busy_; }
-  // Other work with files and hashes that the control loop must not wait for, on the writer thread, in order with the
-  // checkpoints.
+  // Other work with files and hashes that the control loop must not wait for, on the writer thread,
+  // in order with the checkpoints.
   void run_task(std::function<void()> task);
   [[nodiscard]] CheckpointStats stats() const;
 

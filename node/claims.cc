@@ -28,7 +28,8 @@ double vouched(std::vector<double> values) {
 }
 
 bool Belief::is_level(Step depth_of_member) const {
-  return sum(depth_of_member, max_lag) >= depth && (witnesses < 2 || depth_of_member <= sum(depth, max_lag));
+  return sum(depth_of_member, max_lag) >= depth &&
+         (witnesses < 2 || depth_of_member <= sum(depth, max_lag));
 }
 
 gossip::Progress::Count Belief::counted(Samples samples, Step steps) const {

@@ -1,14 +1,17 @@
-// What a node believes of the figures that members announce. Their records are signed, but one member's figures are its word
-// alone, and a member that is wrong about itself (a bug, a lie) must neither make the others adopt its state nor end the run.
+// What a node believes of the figures that members announce. Their records are signed, but one
+// member's figures are its word alone, and a member that is wrong about itself (a bug, a lie) must
+// neither make the others adopt its state nor end the run.
 //
-//   depth    what two members say: the second greatest of the others' depths. One other member alone is believed.
-//   steps    a member's own steps are part of its model, so never above the depth that is believed, plus max_lag
-//   samples  steps times samples per step, up to kBatchFactor times the greater of our batch and the second greatest ratio
-//   pace     up to kPaceFactor times the greater of our pace and the second greatest
+//   depth    what two members say: the second greatest of the others' depths. One other member
+//   alone is believed. steps    a member's own steps are part of its model, so never above the
+//   depth that is believed, plus max_lag samples  steps times samples per step, up to kBatchFactor
+//   times the greater of our batch and the second greatest ratio pace     up to kPaceFactor times
+//   the greater of our pace and the second greatest
 //
-// What is above is not counted until the others have caught up: an honest member that is alone far ahead (a survivor of an
-// older island among several younger ones) gives its own state up after a while (ControlLoop::consider_lag). A cluster of two has
-// no second witness. Two that lie alike are believed. Pure functions.
+// What is above is not counted until the others have caught up: an honest member that is alone far
+// ahead (a survivor of an older island among several younger ones) gives its own state up after a
+// while (ControlLoop::consider_lag). A cluster of two has no second witness. Two that lie alike are
+// believed. Pure functions.
 #pragma once
 
 #include <vector>
@@ -30,10 +33,10 @@ inline constexpr double kPaceMin = 1.0;  // steps per second: before anybody's p
 
 // What is believed of others at one moment.
 struct Belief {
-  Step depth = 0;                  // of the cluster's model
-  std::size_t witnesses = 0;       // who stated a depth
+  Step depth = 0;             // of the cluster's model
+  std::size_t witnesses = 0;  // who stated a depth
   Step max_lag = 0;
-  Step steps_max = ~Step{0};       // of any one member
+  Step steps_max = ~Step{0};  // of any one member
   double samples_per_step_max = 1e18;
 
   // Neither behind what is believed nor alone far above it.

@@ -1,4 +1,5 @@
-// ControlLoop: how deep this node's model is, when it is too far behind, and taking the cluster's state.
+// ControlLoop: how deep this node's model is, when it is too far behind, and taking the cluster's
+// state.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -13,21 +14,25 @@ using schema::RunState;
 
 namespace {
 
-constexpr Duration kDonorPause = std::chrono::seconds(2);     // before asking a donor again that failed
+constexpr Duration kDonorPause =
+    std::chrono::seconds(2);  // before asking a donor again that failed
 constexpr int kRecoveriesAlone = 3;
-constexpr int kNewsIntervals = 10;                            // news lost or late before a difference means lag
-constexpr double kNewsSteps = 16.0;                           // before a pace is known
-constexpr double kNewsMost = 1e15;                            // whatever pace somebody claims
-constexpr double kNewsRounds = 4.0;                           // rounds in which a node may happen to exchange with nobody
-constexpr int kNoDonorIntervals = 10;                         // then a node with a state of its own goes on with that
-constexpr int kAloneAheadIntervals = 50;                      // then a node that no two others follow follows them
-constexpr double kMaxLagEndless = 1.0;                        // epochs, when the run has no length
+constexpr Duration kNonFiniteForgotten = std::chrono::minutes(2);
+constexpr int kNonFiniteDoublings = 8;
+constexpr int kNewsIntervals = 10;     // news lost or late before a difference means lag
+constexpr double kNewsSteps = 16.0;    // before a pace is known
+constexpr double kNewsMost = 1e15;     // whatever pace somebody claims
+constexpr double kNewsRounds = 4.0;    // rounds in which a node may happen to exchange with nobody
+constexpr int kNoDonorIntervals = 10;  // then a node with a state of its own goes on with that
+constexpr int kAloneAheadIntervals = 50;  // then a node that no two others follow follows them
+constexpr double kMaxLagEndless = 1.0;    // epochs, when the run has no length
 
 // Holds a state of this run worth taking: it has trained, and is not itself fetching or going.
 bool can_give(const gossip::SwimMember& member) {
   const auto& r = member.record();
   const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
-  return live && r.samples + r.step > 0 && r.run_state != RunState::kJoining && r.run_state != RunState::kLeaving;
+  return live && r.samples + r.step > 0 && r.run_state != RunState::kJoining &&
+         r.run_state != RunState::kLeaving;
 }
 
 }  // namespace
@@ -42,8 +47,9 @@ bool ControlLoop::somebody_can_give() const {
                      [](const auto& entry) { return can_give(entry.second); });
 }
 
-// The configured part of a node's steps in the run, but never less than what healthy members may differ by: news of each
-// other's steps is a few probe intervals old, and some methods let steps pass between exchanges.
+// The configured part of a node's steps in the run, but never less than what healthy members may
+// differ by: news of each other's steps is a few probe intervals old, and some methods let steps
+// pass between exchanges.
 Step ControlLoop::max_lag() const {
   std::vector<double> paces;
   for (const auto& [id, member] : roster_.members())
@@ -51,14 +57,16 @@ Step ControlLoop::max_lag() const {
       paces.push_back(member.record().steps_per_second);
   const double trainers = 1.0 + static_cast<double>(paces.size());
   const double pace = believed_pace(record_.steps_per_second, paces);
-  const double news = std::min(pace * to_seconds(preset_.probe_interval * kNewsIntervals), kNewsMost) + kNewsSteps;
+  const double news =
+      std::min(pace * to_seconds(preset_.probe_interval * kNewsIntervals), kNewsMost) + kNewsSteps;
   const double floor = news + kNewsRounds * static_cast<double>(parts_.composition.every_steps);
   const std::string& text = parts_.config->exchange.max_lag;
   const double number = std::stod(text);  // checked by the configuration
   if (text.back() != '%') return static_cast<Step>(std::max(floor, number));
   const double batch = parts_.config->train.batch_size;
   const double length = progress_.length_samples();
-  const double run = length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
+  const double run =
+      length > 0 ? length : kMaxLagEndless * static_cast<double>(progress_.data_samples());
   return static_cast<Step>(std::clamp(run / (batch * trainers) * number / 100.0, floor, 1e18));
 }
 
@@ -69,7 +77,8 @@ void ControlLoop::refresh_belief() {
   for (const auto& [id, member] : roster_.members()) {
     const auto& r = member.record();
     if (r.step > 0) ratios.push_back(static_cast<double>(r.samples) / static_cast<double>(r.step));
-    if (can_give(member)) (r.run_state == RunState::kWaiting ? waiting : training).push_back(r.depth);
+    if (can_give(member))
+      (r.run_state == RunState::kWaiting ? waiting : training).push_back(r.depth);
   }
   const std::vector<Step>& witnesses = training.empty() ? waiting : training;
   belief_ = {};
@@ -92,15 +101,19 @@ void ControlLoop::count_members() {
   for (const auto& [id, member] : roster_.members()) count(member.record());
 }
 
-// A slow node that exchanges has no lag, since an exchange gives both sides the greater depth; halves of a cut cluster have
-// little; a frozen node has much, and so has the younger of two islands that meet.
+// A slow node that exchanges has no lag, since an exchange gives both sides the greater depth;
+// halves of a cut cluster have little; a frozen node has much, and so has the younger of two
+// islands that meet.
 void ControlLoop::consider_lag() {
   if (state_ != RunState::kTraining || !averages()) return;
   refresh_belief();
   if (belief_.depth > depth() + belief_.max_lag) return give_up_and_adopt(belief_.depth - depth());
   if (!alone_ahead()) return;
-  say(LogLevel::kWarn, "all other members hold a much younger state and nobody vouches for ours: it is given up for theirs",
-      {{"own_depth", std::to_string(depth())}, {"their_depth", std::to_string(belief_.depth)},
+  say(LogLevel::kWarn,
+      "all other members hold a much younger state and nobody vouches for ours: it is given up for "
+      "theirs",
+      {{"own_depth", std::to_string(depth())},
+       {"their_depth", std::to_string(belief_.depth)},
        {"members", std::to_string(belief_.witnesses)}});
   ahead_since_.reset();
   begin_adoption("alone ahead of all others");
@@ -116,7 +129,8 @@ bool ControlLoop::alone_ahead() {
 }
 
 void ControlLoop::give_up_and_adopt(Step steps_behind) {
-  say(LogLevel::kWarn, "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
+  say(LogLevel::kWarn,
+      "far behind the cluster: its state is adopted, what was trained here meanwhile is given up",
       {{"steps_behind", std::to_string(steps_behind)},
        {"max_lag_steps", std::to_string(belief_.max_lag)},
        {"own_steps", std::to_string(record_.step)}});
@@ -130,18 +144,21 @@ std::vector<NodeId> ControlLoop::adoption_donors() {
   for (const auto& [id, member] : roster_.members()) {
     const auto failed = donors_failed_.find(id);
     const bool level = unhealthy_ || belief_.is_level(member.record().depth);
-    if (can_give(member) && level && (failed == donors_failed_.end() || now() >= failed->second)) donors.push_back(id);
+    if (can_give(member) && level && (failed == donors_failed_.end() || now() >= failed->second))
+      donors.push_back(id);
   }
   return donors;
 }
 
 void ControlLoop::begin_adoption(const std::string& why) {
-  if (fetching_ != Fetching::kNothing || state_ == RunState::kLeaving || state_ == RunState::kComplete ||
-      finish_.final())
+  if (fetching_ != Fetching::kNothing || state_ == RunState::kLeaving ||
+      state_ == RunState::kComplete || finish_.final())
     return;
   std::vector<NodeId> donors = adoption_donors();
-  const bool anybody = roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) > 0;
-  const bool waited = state_ == RunState::kJoining && now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals;
+  const bool anybody =
+      roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) > 0;
+  const bool waited = state_ == RunState::kJoining &&
+                      now() - adoption_began_ > preset_.probe_interval * kNoDonorIntervals;
   if (donors.empty() && unhealthy_ && (!anybody || waited))
     return recover_alone("no healthy member to take a state from");
   if (state_ != RunState::kJoining) {
@@ -161,12 +178,16 @@ void ControlLoop::begin_adoption(const std::string& why) {
     return;
   }
   // Not everybody begins with the same ones.
-  std::rotate(donors.begin(), donors.begin() + static_cast<std::ptrdiff_t>(random_.below(donors.size())), donors.end());
+  std::rotate(donors.begin(),
+              donors.begin() + static_cast<std::ptrdiff_t>(random_.below(donors.size())),
+              donors.end());
   parts_.exchange->abandon_open();
   // What an interrupted try has brought is kept, unless the cluster has gone far since.
   if (!assembly_)
-    assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
-  const Samples lag = max_lag() * static_cast<Samples>(parts_.config->train.batch_size) * (1 + roster_.count(MemberState::kAlive));
+    assembly_ = std::make_shared<StateAssembly>(
+        *parts_.replica, std::vector<std::int64_t>(parts_.schema->integer_count, 0));
+  const Samples lag = max_lag() * static_cast<Samples>(parts_.config->train.batch_size) *
+                      (1 + roster_.count(MemberState::kAlive));
   const Samples not_before = progress_.samples() - std::min(progress_.samples(), lag);
   fetching_ = Fetching::kAdoption;
   donors_told_ = donors;
@@ -196,9 +217,11 @@ bool ControlLoop::nobody_holds_more() const {
 void ControlLoop::on_fetched(gossip::StateTransfer::Fetched& fetched) {
   if (!assembly_) return;
   donor_ = fetched.from;
-  if (fetched.key.item == schema::StateItem::kManifest) return on_manifest(fetched.bytes.contiguous());
+  if (fetched.key.item == schema::StateItem::kManifest)
+    return on_manifest(fetched.bytes.contiguous());
   if (const Status added = assembly_->add(fetched); !added) {
-    say(LogLevel::kWarn, "a fetched item was refused", {{"peer", donor_.short_hex()}, {"why", added.error().message}});
+    say(LogLevel::kWarn, "a fetched item was refused",
+        {{"peer", donor_.short_hex()}, {"why", added.error().message}});
     parts_.exchange->cancel_fetch();
     on_fetch_end({donor_, fail(added.error()), {donor_}});
   }
@@ -208,7 +231,8 @@ void ControlLoop::on_fetch_end(const FetchEnded& end) {
   const Fetching was = std::exchange(fetching_, Fetching::kNothing);
   if (was == Fetching::kNothing) return;
   if (!end.status) {
-    say(LogLevel::kWarn, "fetching a state failed: trying again", {{"why", end.status.error().message}});
+    say(LogLevel::kWarn, "fetching a state failed: trying again",
+        {{"why", end.status.error().message}});
     for (const NodeId& id : end.lost) donors_failed_[id] = now() + kDonorPause;
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
@@ -236,8 +260,11 @@ void ControlLoop::adopt_assembled() {
       unhealthy_ = false;
       const auto* donor = roster_.find(donor_);
       refresh_belief();
-      const Step given = donor != nullptr && belief_.is_level(donor->record().depth) ? donor->record().depth : belief_.depth;
-      depth_ahead_ = static_cast<std::int64_t>(given) - static_cast<std::int64_t>(parts_.trainer->stats().steps);
+      const Step given = donor != nullptr && belief_.is_level(donor->record().depth)
+                             ? donor->record().depth
+                             : belief_.depth;
+      depth_ahead_ = static_cast<std::int64_t>(given) -
+                     static_cast<std::int64_t>(parts_.trainer->stats().steps);
       say(LogLevel::kInfo, "joined the run with the cluster's state",
           {{"from", roster_.name_of(donor_)},
            {"members", std::to_string(1 + roster_.count(MemberState::kAlive))},
@@ -249,15 +276,47 @@ void ControlLoop::adopt_assembled() {
   });
 }
 
-// Alone with a state that is not finite: back to the checkpoint with half the learning rate, three times at most.
+void ControlLoop::on_nonfinite(const std::string& what) {
+  post([this, what] {
+    if (state_ != RunState::kTraining && state_ != RunState::kJoining)
+      return;  // nobody steps; a final state is fetched anyway
+    // Again and again: each time twice as long before the next try, so that neither donors nor logs
+    // are flooded.
+    const bool again = nonfinite_times_ > 0 && now() - last_nonfinite_ < kNonFiniteForgotten;
+    if (!again) recoveries_alone_ = 0;
+    nonfinite_times_ = again ? std::min(nonfinite_times_ + 1, kNonFiniteDoublings) : 1;
+    last_nonfinite_ = now();
+    unhealthy_ = true;
+    trouble_ = what;
+    say(LogLevel::kError,
+        "training became non-finite: nothing is published or proposed until a sound state is taken",
+        {{"what", what}});
+    if (parts_.exchange != nullptr) parts_.exchange->set_active(false);
+    if (parts_.exchange != nullptr && again) {
+      adoption_began_ = now();
+      adoption_reason_ = "own state is not finite";
+      retry_fetch_at_ = now() + preset_.probe_interval * (1 << nonfinite_times_);
+      enter(RunState::kJoining);
+      waiting_for_ = "not finite again: a sound state is taken in a while";
+      return;
+    }
+    begin_adoption("own state is not finite");
+  });
+}
+
+// Alone with a state that is not finite: back to the checkpoint with half the learning rate, three
+// times at most.
 void ControlLoop::recover_alone(const std::string& what) {
   if (++recoveries_alone_ > kRecoveriesAlone) {
-    say(LogLevel::kError, "training became non-finite again after three recoveries: lower train.learning_rate, set "
-                          "train.clip_norm, or look at the data", {{"what", trouble_}});
+    say(LogLevel::kError,
+        "training became non-finite again after three recoveries: lower train.learning_rate, set "
+        "train.clip_norm, or look at the data",
+        {{"what", trouble_}});
     exit_code_ = exit_code(ErrorCode::kFailed);
     return;
   }
-  auto loaded = parts_.store->load_newest(*parts_.schema, parts_.schema_hash, parts_.config->run.id);
+  auto loaded =
+      parts_.store->load_newest(*parts_.schema, parts_.schema_hash, parts_.config->run.id);
   if (!loaded || !*loaded) {
     say(LogLevel::kError, "training became non-finite and there is no checkpoint to fall back to",
         {{"what", trouble_}, {"error", loaded ? "none written yet" : loaded.error().message}});
@@ -267,8 +326,8 @@ void ControlLoop::recover_alone(const std::string& what) {
   say(LogLevel::kError, "back to the checkpoint with half the learning rate",
       {{"because", what}, {"path", (*loaded)->path}, {"try", std::to_string(recoveries_alone_)}});
   compute::TrainerState state = std::move((*loaded)->state);
-  state.optimizer.clear();  // fresh moments
-  state.own.reset();        // counters and cursor go on
+  state.optimizer.clear();          // fresh moments
+  state.own.reset();                // counters and cursor go on
   fetching_ = Fetching::kAdoption;  // until the trainer has it
   parts_.trainer->scale_learning_rate(0.5);
   parts_.trainer->adopt(std::move(state), [this] {

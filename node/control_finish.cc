@@ -29,7 +29,8 @@ Hash256 final_hash(const schema::Final& final) {
 
 void ControlLoop::begin_finish() {
   say(LogLevel::kInfo, "the run's length is reached",
-      {{"progress", std::to_string(progress_.samples())}, {"epoch", std::to_string(progress_.epoch())}});
+      {{"progress", std::to_string(progress_.samples())},
+       {"epoch", std::to_string(progress_.epoch())}});
   finish_.begin(now());
   enter(RunState::kFinishing);
   if (parts_.composition.finish == gossip::Finish::kNone) write_own_final();
@@ -66,7 +67,8 @@ void ControlLoop::advance_finish() {
       if (!settling_ && !parts_.checkpointer->busy()) declare();
       break;
     case FinishPhase::kFetching:
-      if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) fetch_final_manifest();
+      if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_)
+        fetch_final_manifest();
       break;
     case FinishPhase::kOver:
       if (!writing_final_) enter(RunState::kLeaving);
@@ -76,7 +78,8 @@ void ControlLoop::advance_finish() {
   }
 }
 
-// Exchanges rest, everything pending is merged, nothing moves any more: then `then` with the integer buffers.
+// Exchanges rest, everything pending is merged, nothing moves any more: then `then` with the
+// integer buffers.
 void ControlLoop::settle(std::function<void(std::vector<std::int64_t>)> then) {
   settling_ = true;
   auto shared = std::make_shared<std::function<void(std::vector<std::int64_t>)>>(std::move(then));
@@ -114,7 +117,8 @@ FinalFacts ControlLoop::final_facts(double accuracy) const {
 void ControlLoop::declare() {
   const bool alone = roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
   if (alone && !roster_.members().empty())
-    say(LogLevel::kWarn, "no other member is left: this final state is this node's own, theirs may differ");
+    say(LogLevel::kWarn,
+        "no other member is left: this final state is this node's own, theirs may differ");
   else
     say(LogLevel::kInfo, "the members agree: declaring the final state");
   settle([this](std::vector<std::int64_t> integers) { declare_with(std::move(integers)); });
@@ -153,12 +157,14 @@ void ControlLoop::declare_made(const std::shared_ptr<const FinalState>& made) {
 // A declarer that we know, of a run that has ended as far as we see, or as most living members say.
 bool ControlLoop::is_credible(const schema::Final& final) const {
   if (final.declarer != self_ && roster_.find(final.declarer) == nullptr) return false;
-  if (progress_.done() || state_ == RunState::kFinishing || state_ == RunState::kComplete) return true;
+  if (progress_.done() || state_ == RunState::kFinishing || state_ == RunState::kComplete)
+    return true;
   std::size_t living = 0, ended = 0;
   for (const auto& peer : finish_peers()) {
     if (!peer.live) continue;
     ++living;
-    ended += peer.run_state == RunState::kFinishing || peer.run_state == RunState::kComplete ? 1 : 0;
+    ended +=
+        peer.run_state == RunState::kFinishing || peer.run_state == RunState::kComplete ? 1 : 0;
   }
   return ended * 2 > living;
 }
@@ -167,7 +173,8 @@ void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
   if (parts_.composition.finish == gossip::Finish::kNone || state_ == RunState::kLeaving) return;
   if (final.run_digest != run_digest(parts_.config->cluster.name, parts_.config->run.id)) return;
   if (finish_.final() && finish_.final()->root == final.root) return;
-  // Repeated with each beat until we have it: it can wait for a checkpoint, whose moment must not be mixed with another.
+  // Repeated with each beat until we have it: it can wait for a checkpoint, whose moment must not
+  // be mixed with another.
   if (!is_credible(final) || parts_.checkpointer->busy()) return;
   if (!verify(final.declarer, final_hash(final), final.signature)) {
     if (false_finals_.insert(from).second)
@@ -196,7 +203,8 @@ std::vector<NodeId> ControlLoop::final_givers() {
     const bool live = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
     const auto failed = donors_failed_.find(id);
     const bool has_it = r.run_state == RunState::kComplete || id == finish_.final()->declarer;
-    if (live && has_it && (failed == donors_failed_.end() || now() >= failed->second)) givers.push_back(id);
+    if (live && has_it && (failed == donors_failed_.end() || now() >= failed->second))
+      givers.push_back(id);
   }
   return givers;
 }
@@ -214,7 +222,9 @@ void ControlLoop::fetch_final_manifest() {
     });
     return;
   }
-  std::rotate(givers.begin(), givers.begin() + static_cast<std::ptrdiff_t>(random_.below(givers.size())), givers.end());
+  std::rotate(givers.begin(),
+              givers.begin() + static_cast<std::ptrdiff_t>(random_.below(givers.size())),
+              givers.end());
   fetching_ = Fetching::kFinalManifest;
   parts_.exchange->fetch(std::move(givers), assembly_->manifest_order(finish_.final()->root));
 }
@@ -232,23 +242,26 @@ void ControlLoop::on_manifest(const Slice& bytes) {
   manifest_bytes_ = bytes;
 }
 
-// Compares what we have with the manifest, off the loop; `then` with what differs, if that still matters by then.
+// Compares what we have with the manifest, off the loop; `then` with what differs, if that still
+// matters by then.
 void ControlLoop::compare_with_final(std::function<void(gossip::FetchOrder)> then) {
   fetching_ = Fetching::kFinalItems;
-  parts_.checkpointer->run_task([this, assembly = assembly_, manifest = *manifest_, then = std::move(then)] {
-    post([this, assembly, then, differing = assembly->differing(manifest)] {
-      if (assembly != assembly_ || finish_.phase() != FinishPhase::kFetching) return;
-      fetching_ = Fetching::kNothing;
-      then(differing);
-    });
-  });
+  parts_.checkpointer->run_task(
+      [this, assembly = assembly_, manifest = *manifest_, then = std::move(then)] {
+        post([this, assembly, then, differing = assembly->differing(manifest)] {
+          if (assembly != assembly_ || finish_.phase() != FinishPhase::kFetching) return;
+          fetching_ = Fetching::kNothing;
+          then(differing);
+        });
+      });
 }
 
 // The manifest is here: now what differs.
 void ControlLoop::fetch_final_items() {
   if (finish_.phase() != FinishPhase::kFetching || !assembly_ || !manifest_) return;
   compare_with_final([this](gossip::FetchOrder order) {
-    say(LogLevel::kInfo, "fetching what differs from the final state", {{"items", std::to_string(order.wanted.size())}});
+    say(LogLevel::kInfo, "fetching what differs from the final state",
+        {{"items", std::to_string(order.wanted.size())}});
     if (order.wanted.empty()) return adopt_final();
     std::vector<NodeId> givers = final_givers();
     if (givers.empty()) return;  // asked for again when somebody has it
@@ -269,7 +282,8 @@ void ControlLoop::check_final_items() {
 void ControlLoop::adopt_final() {
   const auto facts = facts_from_json(manifest_->facts_json);
   if (!facts) {
-    say(LogLevel::kError, "the declared final state's facts make no sense", {{"why", facts.error().message}});
+    say(LogLevel::kError, "the declared final state's facts make no sense",
+        {{"why", facts.error().message}});
     exit_code_ = exit_code(ErrorCode::kFailed);
     return;
   }
@@ -309,7 +323,8 @@ void ControlLoop::write_own_final() {
 void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
   writing_final_ = true;
   parts_.checkpointer->run_task([this, made = std::move(made)] {
-    Status written = write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
+    Status written =
+        write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
     post([this, made, written = std::move(written)] { on_final_written(made->facts, written); });
   });
 }
@@ -325,7 +340,9 @@ void ControlLoop::on_final_written(const FinalFacts& facts, const Status& writte
   final_written_ = true;
   final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
   say(LogLevel::kInfo, "final model written",
-      {{"path", final_path()}, {"accuracy", std::to_string(facts.accuracy)}, {"progress", std::to_string(facts.progress)}});
+      {{"path", final_path()},
+       {"accuracy", std::to_string(facts.accuracy)},
+       {"progress", std::to_string(facts.progress)}});
   if (state_ != RunState::kLeaving) enter(RunState::kComplete);
 }
 

@@ -1,11 +1,12 @@
-// ControlLoop: the daemon's main thread after start: membership, joining, adopting, training, checkpoints, the finish, leaving.
+// ControlLoop: the daemon's main thread after start: membership, joining, adopting, training,
+// checkpoints, the finish, leaving.
 //
 //   waiting -> joining (a state is fetched) -> training -> finishing -> complete -> exit 0
 //           -> training (equal start, or alone)        any -> leaving -> exit 0
 //
-// It owns the control Mesh and every decision about the node's state; the exchange loop and the trainer are told, never
-// asked, and report back through queues. run() returns the process's exit code.
-// Threads: run() on one; the public queries on any.
+// It owns the control Mesh and every decision about the node's state; the exchange loop and the
+// trainer are told, never asked, and report back through queues. run() returns the process's exit
+// code. Threads: run() on one; the public queries on any.
 #pragma once
 
 #include <array>
@@ -41,11 +42,12 @@
 
 namespace kith::node {
 
-// Everything the loop works with; all of it outlives the loop. `control` and `exchange` are null when standalone.
+// Everything the loop works with; all of it outlives the loop. `control` and `exchange` are null
+// when standalone.
 struct ControlParts {
   const Config* config = nullptr;
   const Identity* identity = nullptr;
-  Incarnation incarnation = 0;              // boot counter << 32
+  Incarnation incarnation = 0;  // boot counter << 32
   std::uint64_t boot_nonce = 0;
   const Clock* clock = nullptr;
   LogSink* log = nullptr;
@@ -63,14 +65,16 @@ struct ControlParts {
   gossip::RunLength length;
   Hash256 schema_hash;
   std::string model_json;
-  std::string bulk_address;                 // bound; what others dial is derived with `advertise`
+  std::string bulk_address;  // bound; what others dial is derived with `advertise`
   std::string http_address;
   std::uint64_t seed = 0;
-  // From a checkpoint: what the cluster had done, and whether this node has ever trained or adopted.
+  // From a checkpoint: what the cluster had done, and whether this node has ever trained or
+  // adopted.
   std::optional<CheckpointFacts> restored;
-  std::atomic<Samples>* others_samples = nullptr;   // read by the trainer for the schedule
-  std::atomic<double>* length_samples = nullptr;    // read by the trainer's listener; 0 = endless, or counted in steps
-  std::atomic<Step>* others_steps = nullptr;        // likewise
+  std::atomic<Samples>* others_samples = nullptr;  // read by the trainer for the schedule
+  std::atomic<double>* length_samples =
+      nullptr;  // read by the trainer's listener; 0 = endless, or counted in steps
+  std::atomic<Step>* others_steps = nullptr;  // likewise
 };
 
 // What people and metrics see; a copy, consistent in itself.
@@ -78,9 +82,10 @@ struct NodeStatus {
   schema::MemberRecord self;
   std::vector<gossip::SwimMember> members;
   gossip::SwimCounters swim;
-  std::optional<std::size_t> neighbours;    // with a partial view: how many links are kept; empty: links with all
-  bool isolated = false;                    // no member answers: it is us who are cut off
-  unsigned local_health = 0;                // 0 = well; probes and timeouts are stretched by one more than that
+  std::optional<std::size_t>
+      neighbours;             // with a partial view: how many links are kept; empty: links with all
+  bool isolated = false;      // no member answers: it is us who are cut off
+  unsigned local_health = 0;  // 0 = well; probes and timeouts are stretched by one more than that
   TimePoint now;
   Samples progress = 0;
   double epoch = 0.0;
@@ -88,38 +93,43 @@ struct NodeStatus {
   ExchangeSnapshot exchange;
   MeshCounters control;
   std::map<NodeId, double> last_exchange_wall_seconds;
-  std::array<std::uint64_t, 16> refused_by_reason{};        // our proposals, by schema::AbortReason
-  std::array<std::uint64_t, 16> refused_others_by_reason{}; // others' proposals
+  std::array<std::uint64_t, 16> refused_by_reason{};  // our proposals, by schema::AbortReason
+  std::array<std::uint64_t, 16> refused_others_by_reason{};  // others' proposals
   std::uint64_t refused_others_busy = 0;
-  double consensus_relative = -1.0;         // median of the last 16 rounds' relative distances; < 0 unknown
+  double consensus_relative =
+      -1.0;  // median of the last 16 rounds' relative distances; < 0 unknown
   double consensus_absolute = -1.0;
-  double staleness_steps = -1.0;            // median of the last 16
+  double staleness_steps = -1.0;  // median of the last 16
   CheckpointStats checkpoints;
   std::uint64_t adoptions = 0;
   double final_accuracy = -1.0;
-  std::string waiting_for;                  // a sentence while state is waiting or joining
-  std::string trouble;                      // last error, "" if none
+  std::string waiting_for;  // a sentence while state is waiting or joining
+  std::string trouble;      // last error, "" if none
 };
 
 class ControlLoop {
  public:
-  ControlLoop(ControlParts parts, std::function<void(const gossip::ExchangeEvent&)> observe_exchange);
+  ControlLoop(ControlParts parts,
+              std::function<void(const gossip::ExchangeEvent&)> observe_exchange);
   ~ControlLoop();
 
   int run();
 
   // Any thread, async-signal safe: leave in order.
   void request_leave();
-  // Any thread: queued, executed on the loop; the result comes back through the callback on the loop's thread. What is still
-  // queued when run() ends is dropped: ask ended().
+  // Any thread: queued, executed on the loop; the result comes back through the callback on the
+  // loop's thread. What is still queued when run() ends is dropped: ask ended().
   void checkpoint_now(std::function<void(const Result<std::string>&)> done);
   void join(const std::string& address);
   [[nodiscard]] bool ended() const { return ended_; }
 
   [[nodiscard]] NodeStatus status() const;
 
-  // Other members know a higher incarnation of this node than its data directory does: to be raised, and started again.
-  [[nodiscard]] std::optional<Incarnation> incarnation_to_pass() const { return incarnation_to_pass_; }
+  // Other members know a higher incarnation of this node than its data directory does: to be
+  // raised, and started again.
+  [[nodiscard]] std::optional<Incarnation> incarnation_to_pass() const {
+    return incarnation_to_pass_;
+  }
 
   // Called on the trainer thread (through the daemon's listener).
   void on_evaluated(const compute::EvalResult& result);
@@ -128,7 +138,8 @@ class ControlLoop {
 
  private:
   enum class Fetching { kNothing, kAdoption, kFinalManifest, kFinalItems };
-  // Shared between the loop and the writer thread: values and integers of the final model; `manifest` of a declarer's.
+  // Shared between the loop and the writer thread: values and integers of the final model;
+  // `manifest` of a declarer's.
   struct FinalState {
     FinalFacts facts;
     std::vector<std::byte> manifest;
@@ -141,7 +152,7 @@ class ControlLoop {
   [[nodiscard]] TimePoint now() const { return parts_.clock->now(); }
   [[nodiscard]] TimePoint deadline() const;
 
-  // control_loop.cc: the loop and what comes in
+  // control_loop.cc: the loop and what comes in; control_figures.cc: what goes out
   void turn();
   void handle(MeshEvent& event);
   void handle_message(const NodeId& from, schema::Message& message);
@@ -153,13 +164,13 @@ class ControlLoop {
   void pass_incarnation(Incarnation seen, const NodeId& teller);
   void handle_happenings();
   void on_exchange(const gossip::ExchangeEvent& event);
-  void beat();                               // once per probe interval: our figures, FINAL again, lag
+  void beat();  // once per probe interval: our figures, FINAL again, lag
   void refresh_record();
   void refresh_peers();
   void publish_status();
 
   // control_state.cc: waiting, joining, training, leaving
-  void advance();                            // one look at the state machine
+  void advance();  // one look at the state machine
   void advance_waiting();
   void advance_training();
   void enter(schema::RunState state);
@@ -175,12 +186,13 @@ class ControlLoop {
   // control_adopt.cc: how far behind, and taking the cluster's state
   [[nodiscard]] Step depth() const;
   [[nodiscard]] bool somebody_can_give() const;
-  [[nodiscard]] Step max_lag() const;        // in steps
-  void refresh_belief();                     // what the members' figures are worth now; see node/claims.h
+  [[nodiscard]] Step max_lag() const;  // in steps
+  void refresh_belief();               // what the members' figures are worth now; see node/claims.h
   void count_members();
   void count(const schema::MemberRecord& record);
   void consider_lag();
-  [[nodiscard]] bool alone_ahead();          // for long: nobody vouches for our depth, and nobody adopts from us
+  [[nodiscard]] bool
+  alone_ahead();  // for long: nobody vouches for our depth, and nobody adopts from us
   void give_up_and_adopt(Step steps_behind);
   [[nodiscard]] bool averages() const { return parts_.composition.what != gossip::What::kNothing; }
   void begin_adoption(const std::string& why);
@@ -210,7 +222,9 @@ class ControlLoop {
   void write_own_final();
   void complete(std::shared_ptr<const FinalState> made);
   void on_final_written(const FinalFacts& facts, const Status& written);
-  [[nodiscard]] std::string final_path() const { return parts_.config->node.data_dir + "/model.safetensors"; }
+  [[nodiscard]] std::string final_path() const {
+    return parts_.config->node.data_dir + "/model.safetensors";
+  }
   [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
   [[nodiscard]] FinalFacts final_facts(double accuracy) const;
   // Merges everything pending with exchanges at rest; `then` on the loop, with the integer buffers.
@@ -228,7 +242,7 @@ class ControlLoop {
   gossip::FinishMachine finish_;
   JoinMachine join_;
   schema::RunState state_ = schema::RunState::kWaiting;
-  bool synced_ = false;                      // holds a state of this run: trained, adopted, or started equal
+  bool synced_ = false;  // holds a state of this run: trained, adopted, or started equal
   std::optional<int> exit_code_;
   TimePoint last_turn_;
   TimePoint waiting_since_;
@@ -238,19 +252,20 @@ class ControlLoop {
   std::uint64_t epochs_evaluated_ = 0;
   TimePoint next_beat_;
   TimePoint next_hurry_;
-  std::map<std::string, std::string> refusals_said_;   // of seeds: said again only when the reason changes
+  std::map<std::string, std::string>
+      refusals_said_;  // of seeds: said again only when the reason changes
   TimePoint next_status_;
   std::vector<BulkPeer> bulk_peers_;
   bool peers_changed_ = true;
-  std::int64_t depth_ahead_ = 0;             // of the model's depth over our own steps
+  std::int64_t depth_ahead_ = 0;  // of the model's depth over our own steps
   Belief belief_;
   bool belief_stale_ = true;
-  std::optional<TimePoint> ahead_since_;     // of all other members, by more than max_lag
+  std::optional<TimePoint> ahead_since_;  // of all other members, by more than max_lag
   std::optional<Incarnation> incarnation_to_pass_;
-  bool passing_ = false;                     // the checkpoint before that is under way
+  bool passing_ = false;  // the checkpoint before that is under way
   std::uint64_t adoptions_ = 0;
   int recoveries_alone_ = 0;
-  int nonfinite_times_ = 0;                  // in a row, each less than kNonFiniteForgotten after the one before
+  int nonfinite_times_ = 0;  // in a row, each less than kNonFiniteForgotten after the one before
   TimePoint last_nonfinite_;
   bool unhealthy_ = false;
 
@@ -259,17 +274,17 @@ class ControlLoop {
   std::shared_ptr<StateAssembly> assembly_;  // shared with the writer thread while that compares it
   NodeId donor_;
   std::map<NodeId, TimePoint> donors_failed_;
-  std::vector<NodeId> donors_told_;          // to the exchange loop, of the running fetch
+  std::vector<NodeId> donors_told_;  // to the exchange loop, of the running fetch
   TimePoint retry_fetch_at_;
   std::string adoption_reason_;
   TimePoint adoption_began_;
   std::optional<Manifest> manifest_;
   Slice manifest_bytes_;
   bool settling_ = false;
-  bool starting_ = false;                    // the first checkpoint is being written
+  bool starting_ = false;  // the first checkpoint is being written
   bool writing_final_ = false;
   bool final_written_ = false;
-  std::set<NodeId> false_finals_;            // whose wrong FINAL was mentioned since the last change of state
+  std::set<NodeId> false_finals_;  // whose wrong FINAL was mentioned since the last change of state
   bool leave_sent_ = false;
   bool leave_checkpointed_ = false;
   std::function<void(const compute::EvalResult&)> after_evaluation_;
@@ -287,7 +302,7 @@ class ControlLoop {
   Wake wake_;
   std::atomic<bool> leave_requested_{false};
   std::atomic<bool> ended_{false};
-  mutable std::mutex mutex_;                 // guards the two below
+  mutable std::mutex mutex_;  // guards the two below
   std::vector<std::function<void()>> commands_;
   NodeStatus status_;
 };

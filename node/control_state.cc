@@ -14,7 +14,7 @@ using schema::RunState;
 
 namespace {
 
-constexpr Duration kDrain = std::chrono::seconds(10);         // of a leave: inside the usual grace of 30 s
+constexpr Duration kDrain = std::chrono::seconds(10);  // of a leave: inside the usual grace of 30 s
 constexpr Duration kLinger = std::chrono::milliseconds(300);  // for LEAVE to get out of the socket
 constexpr Duration kSayAgain = std::chrono::seconds(30);
 constexpr int kFinishAloneGraces = 10;
@@ -23,7 +23,8 @@ constexpr int kFinishAloneGraces = 10;
 
 void ControlLoop::enter(RunState state) {
   if (state == state_) return;
-  say(LogLevel::kInfo, "state", {{"from", schema::name_of(state_)}, {"to", schema::name_of(state)}});
+  say(LogLevel::kInfo, "state",
+      {{"from", schema::name_of(state_)}, {"to", schema::name_of(state)}});
   state_ = state;
   waiting_for_.clear();
   false_finals_.clear();
@@ -66,7 +67,8 @@ void ControlLoop::advance() {
       break;
     case RunState::kJoining:
       if (fetching_ == Fetching::kAdoption && assembly_) tell_donors();
-      if (fetching_ == Fetching::kNothing && now() >= retry_fetch_at_) begin_adoption(adoption_reason_);
+      if (fetching_ == Fetching::kNothing && now() >= retry_fetch_at_)
+        begin_adoption(adoption_reason_);
       break;
     case RunState::kTraining:
       advance_training();
@@ -87,7 +89,9 @@ void ControlLoop::advance_waiting() {
       waiting_for_ = "no seed reached yet: " + join_.explain();
       // Nothing is left to train and nobody is left to ask: the others have finished and gone.
       if (progress_.done() && now() - waiting_since_ > preset_.grace * kFinishAloneGraces) {
-        say(LogLevel::kWarn, "the run's length was reached before and no member answers: finishing from the checkpoint",
+        say(LogLevel::kWarn,
+            "the run's length was reached before and no member answers: finishing from the "
+            "checkpoint",
             {{"tried", join_.explain()}});
         return begin_finish();
       }
@@ -107,17 +111,21 @@ void ControlLoop::advance_waiting() {
         const bool givers = somebody_can_give();
         refresh_belief();
         const bool fresh = !parts_.restored || !parts_.restored->has_trained;
-        if (averages() && givers && fresh && own == 0) return begin_adoption("this node is new to a run in progress");
-        if (averages() && givers && belief_.depth > depth() + belief_.max_lag) return begin_adoption("the checkpoint is too far behind");
+        if (averages() && givers && fresh && own == 0)
+          return begin_adoption("this node is new to a run in progress");
+        if (averages() && givers && belief_.depth > depth() + belief_.max_lag)
+          return begin_adoption("the checkpoint is too far behind");
         synced_ = true;
-        if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() && parts_.control != nullptr)
+        if (join_.state() == JoinState::kAlone && !parts_.config->cluster.join.empty() &&
+            parts_.control != nullptr)
           say(LogLevel::kWarn, "no seed answered: starting alone, and asking the seeds for ever",
               {{"tried", join_.explain()}});
       }
       if (progress_.done()) return begin_finish();
       if (enough_members()) return start_training();
-      waiting_for_ = "waiting for " + std::to_string(parts_.config->run.start_members) + " members, " +
-                     std::to_string(1 + roster_.count(MemberState::kAlive)) + " here";
+      waiting_for_ = "waiting for " + std::to_string(parts_.config->run.start_members) +
+                     " members, " + std::to_string(1 + roster_.count(MemberState::kAlive)) +
+                     " here";
       break;
     }
   }
@@ -140,8 +148,8 @@ bool ControlLoop::enough_members() {
 void ControlLoop::start_training() {
   epochs_evaluated_ = static_cast<std::uint64_t>(progress_.epoch());
   if (!parts_.store->files().empty()) return enter(RunState::kTraining);
-  // A run can always fall back to a checkpoint, even from its first step. If none can be written, that is said, and training
-  // goes on.
+  // A run can always fall back to a checkpoint, even from its first step. If none can be written,
+  // that is said, and training goes on.
   starting_ = true;
   write_checkpoint([this](const Result<std::string>&) {
     post([this] {
@@ -195,7 +203,9 @@ void ControlLoop::schedule_checkpoint() {
 void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&)> done) {
   schedule_checkpoint();
   if (unhealthy_) {
-    if (done) done(fail(ErrorCode::kNonFinite, "the state is not finite: no checkpoint is written over a sound one"));
+    if (done)
+      done(fail(ErrorCode::kNonFinite,
+                "the state is not finite: no checkpoint is written over a sound one"));
     return;
   }
   if (!parts_.checkpointer->request(facts(), done) && done)
@@ -235,7 +245,9 @@ void ControlLoop::advance_leaving() {
   write_checkpoint([this](const Result<std::string>& path) {
     post([this, path] {
       settling_ = false;
-      if (path) say(LogLevel::kInfo, "leaving: checkpoint written", {{"step", std::to_string(record_.step)}});
+      if (path)
+        say(LogLevel::kInfo, "leaving: checkpoint written",
+            {{"step", std::to_string(record_.step)}});
     });
   });
 }

@@ -62,7 +62,8 @@ void note_exchange(monitoring::Journal& journal, const gossip::ExchangeEvent& ev
     journal.exchange_failed(event.peer);
 }
 
-// The HTTP address is part of what others are told, so it is bound before there is anything to show.
+// The HTTP address is part of what others are told, so it is bound before there is anything to
+// show.
 class LateHandler final : public monitoring::HttpHandler {
  public:
   monitoring::HttpReply get(const std::string& path, const monitoring::HttpQuery& query) override {
@@ -76,8 +77,9 @@ class LateHandler final : public monitoring::HttpHandler {
   std::atomic<monitoring::Routes*> routes{nullptr};
 };
 
-// Every part of a node. Members stand in the order in which they are made; each refers to earlier ones only, but for those that
-// are wired afterwards (listener_, the exchange loop's way to the control loop).
+// Every part of a node. Members stand in the order in which they are made; each refers to earlier
+// ones only, but for those that are wired afterwards (listener_, the exchange loop's way to the
+// control loop).
 class Daemon {
  public:
   Daemon(const Config& config, LogSink& log)
@@ -100,7 +102,8 @@ class Daemon {
   void begin();
   int end(int code);
 
-  Config config_;  // with what make() finds out: the data directory, the name, the address for others
+  // With what make() finds out: the data directory, the name, the address for others.
+  Config config_;
   const SystemClock clock_;
   monitoring::Journal journal_;
   LogSink& log_;  // the journal's, which passes everything on
@@ -144,7 +147,8 @@ Status Daemon::make() {
     const std::string path = home_->final_path();
     log_.log(LogLevel::kInfo, "kithd", "this run is complete: nothing to do",
              {{"model", path}, {"accuracy", fact_text(finished->facts.accuracy)}});
-    announce("name=" + config_.node.name + " id=" + home_->identity.id().hex() + " state=complete model=" + path + "\n");
+    announce("name=" + config_.node.name + " id=" + home_->identity.id().hex() +
+             " state=complete model=" + path + "\n");
     return {};
   }
   KITH_TRY(restore());
@@ -158,30 +162,39 @@ Status Daemon::make() {
 // Where we left off, and which start this is.
 Status Daemon::restore() {
   store_.emplace(home_->path() + "/checkpoints", config_.checkpoint.keep, log_);
-  KITH_ASSIGN(restored_, store_->load_newest(input_->schema(), input_->schema_hash, config_.run.id));
-  if (restored_) log_.log(LogLevel::kInfo, "kithd", "resuming from a checkpoint", {{"path", restored_->path}});
-  KITH_ASSIGN(incarnation_, next_incarnation(home_->path(), restored_ ? restored_->facts.incarnation : 0));
-  random_.emplace(NodeIdHasher{}(home_->identity.id()) ^ (incarnation_ * 0x9E3779B97F4A7C15ULL) ^ config_.run.seed);
+  KITH_ASSIGN(restored_,
+              store_->load_newest(input_->schema(), input_->schema_hash, config_.run.id));
+  if (restored_)
+    log_.log(LogLevel::kInfo, "kithd", "resuming from a checkpoint", {{"path", restored_->path}});
+  KITH_ASSIGN(incarnation_,
+              next_incarnation(home_->path(), restored_ ? restored_->facts.incarnation : 0));
+  random_.emplace(NodeIdHasher{}(home_->identity.id()) ^ (incarnation_ * 0x9E3779B97F4A7C15ULL) ^
+                  config_.run.seed);
   return {};
 }
 
 Status Daemon::make_trainer() {
   const compute::LoadedData& data = input_->data;
-  replica_ = std::make_unique<compute::Replica>(input_->schema().value_count, config_.exchange.fragment_bytes);
+  replica_ = std::make_unique<compute::Replica>(input_->schema().value_count,
+                                                config_.exchange.fragment_bytes);
   compute::TrainerSettings settings;
   settings.batch_size = config_.train.batch_size;
-  // Alone, a run is a function of its seed; with others, no two nodes draw the same batches: they have seeds of their own, or
-  // shares of one order.
+  // Alone, a run is a function of its seed; with others, no two nodes draw the same batches: they
+  // have seeds of their own, or shares of one order.
   settings.seed = config_.run.seed * 1000003 + data.shard_index;
-  if (!config_.standalone && config_.data.shard != "auto") settings.seed ^= NodeIdHasher{}(home_->identity.id());
+  if (!config_.standalone && config_.data.shard != "auto")
+    settings.seed ^= NodeIdHasher{}(home_->identity.id());
   settings.schedule = input_->schedule;
   settings.min_step = from_seconds(config_.train.min_step_ms / 1e3);
-  const auto progress = [this] { return listener_.others_samples.load() + (trainer_ ? trainer_->stats().samples : 0); };
-  trainer_ = std::make_unique<compute::Trainer>(settings, *input_->model, *replica_, data.train, data.test, clock_, progress,
-                                                listener_, log_);
+  const auto progress = [this] {
+    return listener_.others_samples.load() + (trainer_ ? trainer_->stats().samples : 0);
+  };
+  trainer_ = std::make_unique<compute::Trainer>(settings, *input_->model, *replica_, data.train,
+                                                data.test, clock_, progress, listener_, log_);
   const std::string& steps = config_.log.steps;
   if (!steps.empty()) {
-    KITH_ASSIGN(step_log_, StepLog::open(steps.front() == '/' ? steps : home_->path() + "/" + steps));
+    KITH_ASSIGN(step_log_,
+                StepLog::open(steps.front() == '/' ? steps : home_->path() + "/" + steps));
   }
   listener_.trainer = trainer_.get();
   listener_.step_log = step_log_.get();
@@ -193,31 +206,34 @@ Status Daemon::make_trainer() {
 
 Status Daemon::make_network() {
   const Identity& identity = home_->identity;
-  policy_ = std::make_unique<RunPolicy>(RunIdentity{config_.cluster.name, config_.run.id, input_->schema_hash,
-                                                    run_facts(config_, input_->composition, input_->data)},
-                                        identity.id());
+  policy_ = std::make_unique<RunPolicy>(
+      RunIdentity{config_.cluster.name, config_.run.id, input_->schema_hash,
+                  run_facts(config_, input_->composition, input_->data)},
+      identity.id());
   donor_ = std::make_unique<Donor>(*replica_, config_.exchange.fragment_bytes, clock_);
   donor_->attach(trainer_.get());
   replica_store_ = std::make_unique<ReplicaStore>(*replica_);
   replica_store_->on_landed([this] { trainer_->nudge(); });
   if (config_.standalone) return {};
-  const NetworkParts parts{config_,   *input_,         identity, incarnation_, *random_,
+  const NetworkParts parts{config_,  *input_,         identity, incarnation_, *random_,
                            *policy_, *replica_store_, *donor_,  clock_,       log_};
   KITH_ASSIGN(network_, Network::bind(parts, [this] {
                 if (loop_pointer_ != nullptr) loop_pointer_->wake();
               }));
   if (!network_.advertise.empty()) config_.node.advertise = network_.advertise;
   listener_.exchange = network_.exchange.get();
-  if (restored_ && !restored_->ledger.bytes.empty()) return network_.exchange->restore(restored_->ledger);
+  if (restored_ && !restored_->ledger.bytes.empty())
+    return network_.exchange->restore(restored_->ledger);
   return {};
 }
 
 Status Daemon::make_window() {
-  checkpointer_ = std::make_unique<Checkpointer>(*store_, input_->schema(), *replica_, *trainer_, network_.exchange.get(), clock_,
-                                                 log_);
+  checkpointer_ = std::make_unique<Checkpointer>(*store_, input_->schema(), *replica_, *trainer_,
+                                                 network_.exchange.get(), clock_, log_);
   metrics_ = std::make_unique<monitoring::Metrics>(clock_, monitoring::GpuStats::load());
   listener_.metrics = metrics_.get();
-  KITH_ASSIGN(http_, monitoring::HttpServer::start({config_.node.http, home_->path() + "/control.sock", {}}, late_, clock_));
+  KITH_ASSIGN(http_, monitoring::HttpServer::start(
+                         {config_.node.http, home_->path() + "/control.sock", {}}, late_, clock_));
   write_text(home_->path() + "/http", http_->address());
   return {};
 }
@@ -257,15 +273,17 @@ ControlParts Daemon::control_parts() {
 }
 
 void Daemon::make_loop() {
-  loop_ = std::make_unique<ControlLoop>(control_parts(), [this](const gossip::ExchangeEvent& event) {
-    listener_.on_exchange(event);
-    note_exchange(journal_, event);
-    if (event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator)
-      metrics_->observe_exchange(to_seconds(event.duration), event.staleness_steps);
-  });
+  loop_ =
+      std::make_unique<ControlLoop>(control_parts(), [this](const gossip::ExchangeEvent& event) {
+        listener_.on_exchange(event);
+        note_exchange(journal_, event);
+        if (event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator)
+          metrics_->observe_exchange(to_seconds(event.duration), event.staleness_steps);
+      });
   loop_pointer_ = loop_.get();
   listener_.loop = loop_.get();
-  view_ = std::make_unique<NodeViewAdapter>(config_, *loop_, *trainer_, input_->schema_hash, clock_, step_log_.get());
+  view_ = std::make_unique<NodeViewAdapter>(config_, *loop_, *trainer_, input_->schema_hash, clock_,
+                                            step_log_.get());
   routes_ = std::make_unique<monitoring::Routes>(*view_, *metrics_, journal_, clock_);
   late_.routes = routes_.get();
 }
@@ -280,14 +298,16 @@ void Daemon::begin() {
     restored_.reset();
   }
   if (network_.exchange) network_.exchange->start();
-  recorder_ = std::make_unique<monitoring::Recorder>([this] { journal_.record(view_->snapshot()); });
+  recorder_ =
+      std::make_unique<monitoring::Recorder>([this] { journal_.record(view_->snapshot()); });
 }
 
 int Daemon::run() {
   begin();
   const SignalWatch signals([this] { loop_->request_leave(); });
-  announce("name=" + config_.node.name + " id=" + home_->identity.id().hex() + " address=" +
-           (network_.control ? network_.control->bound_address() : "-") + " http=" + http_->address() + "\n");
+  announce("name=" + config_.node.name + " id=" + home_->identity.id().hex() +
+           " address=" + (network_.control ? network_.control->bound_address() : "-") +
+           " http=" + http_->address() + "\n");
   return end(loop_->run());
 }
 
@@ -296,7 +316,8 @@ int Daemon::end(int code) {
   recorder_.reset();
   trainer_->stop();
   if (network_.exchange) network_.exchange->stop();
-  checkpointer_.reset();  // what it has begun is finished while the loop it reports to is still there
+  // What it has begun is finished while the loop it reports to is still there.
+  checkpointer_.reset();
   const auto known = loop_->incarnation_to_pass();
   if (!known) return code;
   if (const auto raised = next_incarnation(home_->path(), *known); !raised) {

@@ -1,6 +1,6 @@
-// What the daemon is given, checked before anything of it is written or sent: what is trained, on what, how (RunInput), and the
-// data directory with who this node is (Home).
-// Thread: the process's main thread, at start.
+// What the daemon is given, checked before anything of it is written or sent: what is trained, on
+// what, how (RunInput), and the data directory with who this node is (Home). Thread: the process's
+// main thread, at start.
 #pragma once
 
 #include <memory>
@@ -37,13 +37,14 @@ struct Home {
   DataDir dir;
   Identity identity;
 
-  // That we are the only one there, and who we are: made at the first start. From then on `config` names the directory that was
-  // taken; a node that was given no name of its own is called like it.
+  // That we are the only one there, and who we are: made at the first start. From then on `config`
+  // names the directory that was taken; a node that was given no name of its own is called like it.
   static Result<Home> take(Config& config, LogSink& log);
   [[nodiscard]] const std::string& path() const { return dir.path; }
   [[nodiscard]] std::string final_path() const { return dir.path + "/model.safetensors"; }
   // The final model of this very run, if it is there.
-  [[nodiscard]] Result<std::optional<LoadedFinal>> finished(const Config& config, const RunInput& input) const;
+  [[nodiscard]] Result<std::optional<LoadedFinal>> finished(const Config& config,
+                                                            const RunInput& input) const;
 };
 
 }  // namespace kith::node

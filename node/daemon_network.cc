@@ -25,11 +25,12 @@ gossip::ExchangeSettings exchange_settings(const NetworkParts& parts) {
   s.schema_hash = parts.input.schema_hash;
   s.codec = composition.codec;
   s.weight = composition.weight;
-  s.every_steps = composition.what == gossip::What::kNothing ? 0
-                  : composition.when == gossip::When::kEverySteps ? composition.every_steps : 1;
+  s.every_steps = composition.what == gossip::What::kNothing      ? 0
+                  : composition.when == gossip::When::kEverySteps ? composition.every_steps
+                                                                  : 1;
   s.chunk_bytes = config.exchange.chunk_bytes;
-  // An answer takes milliseconds: after one probe interval without any the node asks again, two free the fragment for
-  // another peer.
+  // An answer takes milliseconds: after one probe interval without any the node asks again, two
+  // free the fragment for another peer.
   s.retry_interval = config.cluster.preset.probe_interval;
   s.suspend_after = config.cluster.preset.probe_interval * 2;
   return s;
@@ -41,7 +42,9 @@ std::string own_interface_address() {
   std::string found;
   if (::getifaddrs(&list) != 0) return found;
   for (const ifaddrs* i = list; i != nullptr && found.empty(); i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET ||
+        (i->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
     char text[INET_ADDRSTRLEN];
     const auto* in = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
     if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr) found = text;
@@ -70,7 +73,8 @@ gossip::TransferSettings transfer_settings(const NetworkParts& parts) {
   return s;
 }
 
-MeshSettings mesh_settings(const NetworkParts& parts, schema::Plane plane, const std::string& listen) {
+MeshSettings mesh_settings(const NetworkParts& parts, schema::Plane plane,
+                           const std::string& listen) {
   MeshSettings s;
   s.plane = plane;
   s.listen = listen;
@@ -82,10 +86,11 @@ MeshSettings mesh_settings(const NetworkParts& parts, schema::Plane plane, const
   return s;
 }
 
-Result<std::unique_ptr<Mesh>> bind_mesh(const NetworkParts& parts, schema::Plane plane, const std::string& listen) {
+Result<std::unique_ptr<Mesh>> bind_mesh(const NetworkParts& parts, schema::Plane plane,
+                                        const std::string& listen) {
   const std::string name = plane == schema::Plane::kControl ? "control" : "bulk";
-  auto mesh = std::make_unique<Mesh>(mesh_settings(parts, plane, listen), parts.identity, parts.policy, parts.clock,
-                                     parts.random.fork(name), parts.log);
+  auto mesh = std::make_unique<Mesh>(mesh_settings(parts, plane, listen), parts.identity,
+                                     parts.policy, parts.clock, parts.random.fork(name), parts.log);
   KITH_TRY(mesh->bind(parts.config.insecure));
   return mesh;
 }
@@ -94,7 +99,8 @@ std::string to_advertise(const NetworkParts& parts) {
   const auto host = parse_mesh_address(parts.config.node.listen);
   if (!host || !is_any_host(host->host) || !parts.config.node.advertise.empty()) return "";
   std::string address = own_interface_address();
-  parts.log.log(LogLevel::kInfo, "kithd", "listening on every address; others are told the first one",
+  parts.log.log(LogLevel::kInfo, "kithd",
+                "listening on every address; others are told the first one",
                 {{"advertise", address}});
   return address;
 }
@@ -104,14 +110,16 @@ std::string to_advertise(const NetworkParts& parts) {
 Result<Network> Network::bind(const NetworkParts& parts, std::function<void()> on_happening) {
   Network network;
   KITH_ASSIGN(network.control, bind_mesh(parts, schema::Plane::kControl, parts.config.node.listen));
-  KITH_ASSIGN(const std::string listen_bulk, bulk_listen(parts.config, network.control->bound_address()));
+  KITH_ASSIGN(const std::string listen_bulk,
+              bulk_listen(parts.config, network.control->bound_address()));
   KITH_ASSIGN(network.bulk, bind_mesh(parts, schema::Plane::kBulk, listen_bulk));
   network.advertise = to_advertise(parts);
   const auto topology = gossip::find_topology(parts.input.composition.topology);
   network.chooser = (*topology)->make();
-  network.exchange = std::make_unique<ExchangeLoop>(exchange_settings(parts), transfer_settings(parts), *network.bulk, parts.store,
-                                                    *network.chooser, parts.donor, parts.clock, parts.random.fork("exchange"),
-                                                    parts.log, std::move(on_happening));
+  network.exchange = std::make_unique<ExchangeLoop>(
+      exchange_settings(parts), transfer_settings(parts), *network.bulk, parts.store,
+      *network.chooser, parts.donor, parts.clock, parts.random.fork("exchange"), parts.log,
+      std::move(on_happening));
   return network;
 }
 

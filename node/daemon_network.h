@@ -1,5 +1,5 @@
-// The daemon's two planes: control and bulk, each a Mesh with its own context and thread, and the exchange loop over the bulk one.
-// Thread: the process's main thread, at start and end.
+// The daemon's two planes: control and bulk, each a Mesh with its own context and thread, and the
+// exchange loop over the bulk one. Thread: the process's main thread, at start and end.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,8 @@ struct Network {
   std::unique_ptr<gossip::PartnerChooser> chooser;
   std::unique_ptr<Mesh> control, bulk;
   std::unique_ptr<ExchangeLoop> exchange;
-  // What others are told to dial where `node.advertise` is empty and `node.listen` means every address; else "".
+  // What others are told to dial where `node.advertise` is empty and `node.listen` means every
+  // address; else "".
   std::string advertise;
 
   // Bound, not started. `on_happening`: see ExchangeLoop.

@@ -21,7 +21,10 @@ Slice integer_slice(const std::vector<std::int64_t>& integers) {
 }  // namespace
 
 Donor::Donor(compute::Replica& replica, std::size_t fragment_bytes, const Clock& clock)
-    : replica_(replica), fragment_bytes_(fragment_bytes), clock_(clock), shared_(std::make_shared<Shared>()) {}
+    : replica_(replica),
+      fragment_bytes_(fragment_bytes),
+      clock_(clock),
+      shared_(std::make_shared<Shared>()) {}
 
 void Donor::attach(compute::Trainer* trainer) { trainer_ = trainer; }
 
@@ -34,7 +37,8 @@ void Donor::set_final(Slice manifest, std::vector<std::int64_t> integers) {
 void Donor::set_progress(Samples progress) {
   {
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->moments && clock_.now() - shared_->moments->used > kMomentsKept) shared_->moments.reset();
+    if (shared_->moments && clock_.now() - shared_->moments->used > kMomentsKept)
+      shared_->moments.reset();
   }
   const std::lock_guard lock(mutex_);
   progress_ = progress;
@@ -54,7 +58,8 @@ Donor::Item Donor::whole(Slice bytes) {
 
 Result<Donor::Item> Donor::fragment(FragmentIndex index) {
   if (index >= replica_.fragment_count()) return fail(ErrorCode::kNotFound, "no such fragment");
-  // Owned by the transfer until its last chunk is acknowledged; at most a few fetchers are served at once.
+  // Owned by the transfer until its last chunk is acknowledged; at most a few fetchers are served
+  // at once.
   auto values = std::make_shared<std::vector<float>>(replica_.range(index).count);
   replica_.read(index, *values);
   const auto bytes = std::as_bytes(std::span(*values));
@@ -79,12 +84,14 @@ Result<Donor::Item> Donor::from_moments(const ItemKey& key) {
   }
   moments->used = clock_.now();
   const compute::TrainerImage& image = moments->image;
-  const auto pieces = static_cast<std::uint32_t>((image.optimizer.size() + fragment_bytes_ - 1) / fragment_bytes_);
+  const auto pieces =
+      static_cast<std::uint32_t>((image.optimizer.size() + fragment_bytes_ - 1) / fragment_bytes_);
   Item item;
   if (key.item == StateItem::kIntegers) {
     item = whole(integer_slice(image.integers));
   } else {
-    if (key.index >= pieces) return fail(ErrorCode::kNotFound, "no such piece of the optimiser's state");
+    if (key.index >= pieces)
+      return fail(ErrorCode::kNotFound, "no such piece of the optimiser's state");
     const std::size_t offset = key.index * fragment_bytes_;
     const std::size_t length = std::min(fragment_bytes_, image.optimizer.size() - offset);
     item = whole(Slice::copy_of(std::span(image.optimizer).subspan(offset, length)));
@@ -105,7 +112,8 @@ Result<Donor::Item> Donor::item(const ItemKey& key) {
     progress = progress_;
     last_given_ = clock_.now();
   }
-  if (key.final_state && !manifest) return fail(ErrorCode::kNotFound, "no final state is declared here");
+  if (key.final_state && !manifest)
+    return fail(ErrorCode::kNotFound, "no final state is declared here");
   Result<Item> result = fail(ErrorCode::kNotFound, "unknown item");
   if (key.item == StateItem::kFragment)
     result = fragment(key.index);

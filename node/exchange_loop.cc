@@ -10,8 +10,9 @@ using gossip::ExchangeMachine;
 
 namespace {
 
-constexpr std::size_t kHeldBackBytesMax = 64U << 20;  // beyond it a message counts as lost, and is asked for again
-constexpr std::size_t kHeldBackMessageBytes = 1024;   // a header, decoded
+constexpr std::size_t kHeldBackBytesMax =
+    64U << 20;  // beyond it a message counts as lost, and is asked for again
+constexpr std::size_t kHeldBackMessageBytes = 1024;  // a header, decoded
 
 bool is_transfer(const schema::Message& message) {
   constexpr std::uint64_t kTransferBit = 1ULL << 63;
@@ -25,9 +26,10 @@ bool is_transfer(const schema::Message& message) {
 
 }  // namespace
 
-ExchangeLoop::ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSettings transfer, Mesh& mesh,
-                           gossip::FragmentStore& store, const gossip::PartnerChooser& chooser,
-                           gossip::DonorSource& donor, const Clock& clock, Random random, LogSink& log,
+ExchangeLoop::ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSettings transfer,
+                           Mesh& mesh, gossip::FragmentStore& store,
+                           const gossip::PartnerChooser& chooser, gossip::DonorSource& donor,
+                           const Clock& clock, Random random, LogSink& log,
                            std::function<void()> on_happening)
     : mesh_(mesh),
       clock_(clock),
@@ -104,7 +106,8 @@ void ExchangeLoop::fetch(std::vector<NodeId> donors, gossip::FetchOrder order) {
   });
 }
 
-// Those with a link: a question to anybody else is lost, and waited for. Without any, all: links are being made.
+// Those with a link: a question to anybody else is lost, and waited for. Without any, all: links
+// are being made.
 std::vector<NodeId> ExchangeLoop::reachable_donors() const {
   std::vector<NodeId> linked;
   for (const NodeId& id : fetch_donors_)
@@ -150,12 +153,14 @@ void ExchangeLoop::set_peers(std::vector<BulkPeer> peers) {
 // Keeps a link to every peer and tells the machine who is there and reachable.
 void ExchangeLoop::connect_peers(TimePoint now) {
   std::vector<PeerLinks::Peer> wanted;
-  for (const BulkPeer& peer : peers_) wanted.push_back({peer.id, peer.bulk_address, true, self_ < peer.id});
+  for (const BulkPeer& peer : peers_)
+    wanted.push_back({peer.id, peer.bulk_address, true, self_ < peer.id});
   links_.keep_all(wanted, now);
   std::vector<ExchangeMachine::Peer> present;
   for (const BulkPeer& peer : peers_)
     if (peer.exchanges) present.push_back({peer.id, peer.incarnation, mesh_.linked(peer.id)});
-  std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::sort(present.begin(), present.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
   machine_.set_peers(now, std::move(present));
 }
 
@@ -221,8 +226,13 @@ void ExchangeLoop::turn(TimePoint now) {
   for (const auto& event : events) ring |= event.kind == gossip::ExchangeEvent::Kind::kLagging;
   const std::lock_guard lock(mutex_);
   for (auto& event : events) happenings_.emplace_back(std::move(event));
-  snapshot_ = {machine_.counters(),     mesh_.counters(),         machine_.open_count(),
-               machine_.ledger_entries(), machine_.ledger_bytes(), machine_.inbound_bytes(), drained()};
+  snapshot_ = {machine_.counters(),
+               mesh_.counters(),
+               machine_.open_count(),
+               machine_.ledger_entries(),
+               machine_.ledger_bytes(),
+               machine_.inbound_bytes(),
+               drained()};
   if (ring) on_happening_();
 }
 
@@ -240,7 +250,9 @@ void ExchangeLoop::report_fetch() {
     last_giver_ = item.from;
     happenings_.emplace_back(std::move(item));
   }
-  if (end) happenings_.emplace_back(FetchEnded{last_giver_, std::move(*end), std::exchange(lost_donors_, {})});
+  if (end)
+    happenings_.emplace_back(
+        FetchEnded{last_giver_, std::move(*end), std::exchange(lost_donors_, {})});
   on_happening_();
 }
 
@@ -260,10 +272,12 @@ void ExchangeLoop::run() {
   turn(clock_.now());
 }
 
-// Nobody is waited for who is not there any more: what it has not collected is in the checkpoint's ledger.
+// Nobody is waited for who is not there any more: what it has not collected is in the checkpoint's
+// ledger.
 bool ExchangeLoop::drained() const {
   return machine_.drained([this](const NodeId& id) {
-    return std::any_of(peers_.begin(), peers_.end(), [&id](const BulkPeer& peer) { return peer.id == id; });
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [&id](const BulkPeer& peer) { return peer.id == id; });
   });
 }
 

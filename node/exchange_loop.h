@@ -1,9 +1,11 @@
-// ExchangeLoop: the thread that averages. It owns the bulk Mesh, the exchange machine and the state transfer, feeds them
-// what arrives and what the trainer's safe points announce, and sends what they answer.
+// ExchangeLoop: the thread that averages. It owns the bulk Mesh, the exchange machine and the state
+// transfer, feeds them what arrives and what the trainer's safe points announce, and sends what
+// they answer.
 //
-// Threads: start/stop by the owner; every other call from any thread (it queues a command and wakes the loop). What
-// happened collects in take_happenings() for the control loop, which is woken through `on_happening`.
-// Nothing here ever makes the trainer wait: step() stores a number and rings an eventfd.
+// Threads: start/stop by the owner; every other call from any thread (it queues a command and wakes
+// the loop). What happened collects in take_happenings() for the control loop, which is woken
+// through `on_happening`. Nothing here ever makes the trainer wait: step() stores a number and
+// rings an eventfd.
 #pragma once
 
 #include <atomic>
@@ -29,7 +31,7 @@ struct BulkPeer {
   NodeId id;
   Incarnation incarnation = 0;
   std::string bulk_address;
-  bool exchanges = true;   // false: a link is kept (state transfer), but no averaging
+  bool exchanges = true;  // false: a link is kept (state transfer), but no averaging
   bool operator==(const BulkPeer&) const = default;
 };
 
@@ -50,10 +52,12 @@ struct ExchangeSnapshot {
 
 class ExchangeLoop {
  public:
-  // All references outlive the loop. `mesh` is bound already; the loop's thread owns it from start() to stop().
+  // All references outlive the loop. `mesh` is bound already; the loop's thread owns it from
+  // start() to stop().
   ExchangeLoop(gossip::ExchangeSettings exchange, gossip::TransferSettings transfer, Mesh& mesh,
-               gossip::FragmentStore& store, const gossip::PartnerChooser& chooser, gossip::DonorSource& donor,
-               const Clock& clock, Random random, LogSink& log, std::function<void()> on_happening);
+               gossip::FragmentStore& store, const gossip::PartnerChooser& chooser,
+               gossip::DonorSource& donor, const Clock& clock, Random random, LogSink& log,
+               std::function<void()> on_happening);
   ~ExchangeLoop();
 
   // Before start(): what a checkpoint held. kCorrupt if it is no image.
@@ -66,15 +70,16 @@ class ExchangeLoop {
   void set_draining(bool draining);
   void set_codec(CodecId codec);
   void set_depth(Step depth, Step own_step, Step max_lag);
-  void step(Step step);          // trainer thread: a safe point has passed
+  void step(Step step);                      // trainer thread: a safe point has passed
   void set_rounds_every(Duration interval);  // finishing: rounds by time, nobody steps; zero = off
   void abandon_open();
   void fetch(std::vector<NodeId> donors, gossip::FetchOrder order);
-  void set_donors(std::vector<NodeId> donors);   // of the running fetch
+  void set_donors(std::vector<NodeId> donors);  // of the running fetch
   void cancel_fetch();
 
-  // Stops delivering messages to the machine and hands out its ledger: until resume_exchanges() nothing touches the replica
-  // from this side, so that a checkpoint's values and ledger agree. Links stay alive meanwhile.
+  // Stops delivering messages to the machine and hands out its ledger: until resume_exchanges()
+  // nothing touches the replica from this side, so that a checkpoint's values and ledger agree.
+  // Links stay alive meanwhile.
   void pause_exchanges(std::function<void(gossip::LedgerImage)> taker);
   void resume_exchanges();
 
@@ -86,9 +91,9 @@ class ExchangeLoop {
   void post(std::function<void()> command);
   void handle(MeshEvent& event);
   void connect_peers(TimePoint now);
-  void turn(TimePoint now);      // ticks, rounds, outgoing, events
+  void turn(TimePoint now);  // ticks, rounds, outgoing, events
   [[nodiscard]] std::vector<NodeId> reachable_donors() const;
-  void report_fetch();           // what arrived, who was lost, the end
+  void report_fetch();  // what arrived, who was lost, the end
   void send_all(std::vector<gossip::Outgoing> outgoing);
   [[nodiscard]] TimePoint deadline() const;
   [[nodiscard]] bool drained() const;
@@ -108,7 +113,7 @@ class ExchangeLoop {
   NodeId last_giver_;
   std::vector<NodeId> lost_donors_;
   bool paused_ = false;
-  std::vector<MeshEvent> held_back_;        // arrived while paused
+  std::vector<MeshEvent> held_back_;  // arrived while paused
   std::size_t held_back_bytes_ = 0;
   Duration rounds_every_{0};
   TimePoint next_round_;
@@ -117,7 +122,7 @@ class ExchangeLoop {
   std::atomic<Step> stepped_{0};
   std::atomic<bool> step_pending_{false};
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;                // guards the three below
+  mutable std::mutex mutex_;  // guards the three below
   std::vector<std::function<void()>> commands_;
   std::vector<Happening> happenings_;
   ExchangeSnapshot snapshot_;

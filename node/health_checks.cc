@@ -12,10 +12,12 @@ using Concern = HealthCheck::Concern;
 namespace {
 
 constexpr Duration kLoopPatience = std::chrono::seconds(10);
-constexpr int kIntervalsLate = 3;                                  // before checkpoints count as missing
+constexpr int kIntervalsLate = 3;  // before checkpoints count as missing
 constexpr Duration kLateAtLeast = std::chrono::seconds(60);
 
-std::string seconds_text(Duration duration) { return std::to_string(duration / std::chrono::seconds(1)) + " s"; }
+std::string seconds_text(Duration duration) {
+  return std::to_string(duration / std::chrono::seconds(1)) + " s";
+}
 
 HealthCheck trainer_check(const NodeStatus& s, const compute::TrainerStats& t) {
   if (t.healthy) return {"trainer", true, "finite, step " + std::to_string(t.steps)};
@@ -29,8 +31,11 @@ HealthCheck loop_check(const NodeStatus& s, TimePoint now) {
 
 // Isolated is who had members.
 HealthCheck members_check(const NodeStatus& s) {
-  if (!s.isolated) return {"members", true, std::to_string(1 + s.members.size()) + " known", Concern::kPeople};
-  return {"members", false, "isolated: no member answers, this node goes on alone: look at its network", Concern::kPeople};
+  if (!s.isolated)
+    return {"members", true, std::to_string(1 + s.members.size()) + " known", Concern::kPeople};
+  return {"members", false,
+          "isolated: no member answers, this node goes on alone: look at its network",
+          Concern::kPeople};
 }
 
 HealthCheck checkpoint_check(const NodeStatus& s, Duration every, TimePoint now) {
@@ -41,22 +46,27 @@ HealthCheck checkpoint_check(const NodeStatus& s, Duration every, TimePoint now)
   const Duration age = now - c.last_success;
   const bool late = every > Duration{0} && s.self.run_state == RunState::kTraining &&
                     age > std::max(every * kIntervalsLate, kLateAtLeast);
-  const std::string last = "last at step " + std::to_string(c.last_step) + ", " + seconds_text(age) + " ago";
-  return {"checkpoint", !late, late ? last + ": the disk is slow, or stands still" : last, Concern::kPeople};
+  const std::string last =
+      "last at step " + std::to_string(c.last_step) + ", " + seconds_text(age) + " ago";
+  return {"checkpoint", !late, late ? last + ": the disk is slow, or stands still" : last,
+          Concern::kPeople};
 }
 
 HealthCheck joined_check(const NodeStatus& s) {
   const RunState state = s.self.run_state;
-  const bool part = state == RunState::kTraining || state == RunState::kFinishing || state == RunState::kComplete;
+  const bool part =
+      state == RunState::kTraining || state == RunState::kFinishing || state == RunState::kComplete;
   if (!part) return {"joined", false, "not training: " + s.waiting_for, Concern::kReadiness};
-  return {"joined", true, std::string(schema::name_of(state)) + " with " + std::to_string(1 + s.members.size()) + " members known",
+  return {"joined", true,
+          std::string(schema::name_of(state)) + " with " + std::to_string(1 + s.members.size()) +
+              " members known",
           Concern::kReadiness};
 }
 
 }  // namespace
 
-monitoring::HealthReport health_of(const NodeStatus& status, const compute::TrainerStats& trainer, Duration checkpoint_every,
-                                   TimePoint now) {
+monitoring::HealthReport health_of(const NodeStatus& status, const compute::TrainerStats& trainer,
+                                   Duration checkpoint_every, TimePoint now) {
   return {{trainer_check(status, trainer), loop_check(status, now), members_check(status),
            checkpoint_check(status, checkpoint_every, now), joined_check(status)}};
 }

@@ -20,7 +20,7 @@ class Identity {
  public:
   // Loads or makes data_dir/identity.key.
   static Result<Identity> load_or_create(const std::string& data_dir);
-  static Identity ephemeral(std::uint64_t seed);     // tests
+  static Identity ephemeral(std::uint64_t seed);  // tests
   [[nodiscard]] const NodeId& id() const { return id_; }
   [[nodiscard]] schema::Signature sign(const Hash256& hash) const;
 
@@ -36,7 +36,8 @@ bool verify_record(const schema::MemberRecord& record);
 // Exclusive hold on a data directory; makes the directory (0700) when absent.
 class DataDirLock {
  public:
-  static Result<DataDirLock> acquire(const std::string& data_dir);   // kDataDirInUse names the directory and the holder's pid
+  static Result<DataDirLock> acquire(
+      const std::string& data_dir);  // kDataDirInUse names the directory and the holder's pid
   DataDirLock(DataDirLock&& other) noexcept;
   DataDirLock& operator=(DataDirLock&&) = delete;
   ~DataDirLock();
@@ -46,7 +47,8 @@ class DataDirLock {
   int fd_;
 };
 
-// Raises the persisted boot counter and returns (boot << 32). `at_least`: highest incarnation others hold for us.
+// Raises the persisted boot counter and returns (boot << 32). `at_least`: highest incarnation
+// others hold for us.
 Result<Incarnation> next_incarnation(const std::string& data_dir, Incarnation at_least = 0);
 
 }  // namespace kith::node

@@ -4,7 +4,8 @@
 
 namespace kith::node {
 
-JoinMachine::JoinMachine(JoinSettings settings, TimePoint now) : settings_(std::move(settings)), started_(now) {
+JoinMachine::JoinMachine(JoinSettings settings, TimePoint now)
+    : settings_(std::move(settings)), started_(now) {
   if (settings_.seeds.empty()) state_ = JoinState::kAlone;
 }
 
@@ -21,7 +22,8 @@ void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reje
     self_seen_ = true;
     return;
   }
-  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end()) return;  // some member's
+  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end())
+    return;  // some member's
   trouble_[seed] = "refused: " + reject.detail;
   if (!by_all) {
     refused_.erase(seed);
@@ -34,7 +36,8 @@ void JoinMachine::on_refused(const std::string& seed, const schema::Reject& reje
 }
 
 void JoinMachine::on_unreachable(const std::string& seed, const std::string& why) {
-  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end()) return;
+  if (std::find(settings_.seeds.begin(), settings_.seeds.end(), seed) == settings_.seeds.end())
+    return;
   trouble_[seed] = why;
   refused_.erase(seed);
 }

@@ -48,8 +48,11 @@ int main(int argc, char** argv) {
   if (code != kStartAgain) return code;
   // Once only: who remembers more and more of us each time is lying.
   if (::getenv(kStartedAgain) != nullptr)
-    return refuse({kith::ErrorCode::kFailed, "members remember ever later starts of this node: give it a new data directory"});
+    return refuse(
+        {kith::ErrorCode::kFailed,
+         "members remember ever later starts of this node: give it a new data directory"});
   ::setenv(kStartedAgain, "1", 1);
   ::execv("/proc/self/exe", argv);
-  return refuse({kith::ErrorCode::kFailed, "cannot start again: /proc is needed for that; start kithd once more"});
+  return refuse({kith::ErrorCode::kFailed,
+                 "cannot start again: /proc is needed for that; start kithd once more"});
 }

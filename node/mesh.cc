@@ -80,8 +80,8 @@ void Mesh::Impl::collect_items(int wake_fd) {
 
 void Mesh::Impl::wait(TimePoint now, TimePoint deadline, int wake_fd) {
   collect_items(wake_fd);
-  const TimePoint until = std::min(
-      {deadline, dialler.next_deadline(), listener.next_deadline(), core.guard.next_check(), core.memory.next_deadline()});
+  const TimePoint until = std::min({deadline, dialler.next_deadline(), listener.next_deadline(),
+                                    core.guard.next_check(), core.memory.next_deadline()});
   const bool at_once = !core.events.empty() || until <= now;
   if (zmq_poll(items.data(), static_cast<int>(items.size()),
                at_once ? 0 : timeout_ms(until - now)) < 0)

@@ -10,7 +10,8 @@
 // other end may be a new one. Timers: greetings and look-ups are repeated after probe_interval,
 // rising twofold with jitter to 15 times that. Thread: one owner. Two Meshes (control, bulk) live
 // in separate ZeroMQ contexts and threads (design: wire and transport).
-// The owner of a bulk mesh is put into the batch scheduling class at its first poll (mesh_schedule.h).
+// The owner of a bulk mesh is put into the batch scheduling class at its first poll
+// (mesh_schedule.h).
 #pragma once
 
 #include <cstdint>
@@ -104,7 +105,8 @@ struct MeshCounters {
   std::uint64_t connections_cut = 0;      // sent far more than it let us read: an endless message
 };
 
-// Of two members the one with the lower id dials; the other waits this long for it, so that a pair needs one link, not two.
+// Of two members the one with the lower id dials; the other waits this long for it, so that a pair
+// needs one link, not two.
 inline constexpr Duration kDialPatience = std::chrono::seconds(2);
 
 class Mesh {
@@ -126,7 +128,8 @@ class Mesh {
   void dial(const std::string& address);
   void undial(const std::string& address);
   [[nodiscard]] bool linked(const NodeId& id) const;
-  // What is left of the setting where open files are few. Whoever dials more than this sees its first links closed again.
+  // What is left of the setting where open files are few. Whoever dials more than this sees its
+  // first links closed again.
   [[nodiscard]] std::size_t links_max() const;
 
   bool send(const NodeId& to, const schema::Message& message, const Slice& payload = {});

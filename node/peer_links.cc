@@ -8,7 +8,8 @@
 namespace kith::node {
 
 PeerLinks::Wires PeerLinks::wires_of(Mesh& mesh) {
-  return {[&mesh](const NodeId& id) { return mesh.linked(id); }, [&mesh] { return mesh.links_max(); },
+  return {[&mesh](const NodeId& id) { return mesh.linked(id); },
+          [&mesh] { return mesh.links_max(); },
           [&mesh](const std::string& address) { mesh.dial(address); },
           [&mesh](const std::string& address) { mesh.undial(address); }};
 }

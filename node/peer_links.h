@@ -1,8 +1,9 @@
-// PeerLinks: which of its peers a node dials itself. A pair needs one link: the member with the lower id dials, the other waits
-// for it a while and then dials too. At most links_max peers are dialled; the living come first, and one who is dead gives its
-// place to a living one, but is dialled (a cut that heals must be noticed) while there is room. Peers without room will dial us,
-// and are looked at again later. Two peers may have one address, one after the other: it is hung up with the last of them.
-// Costs: keep_all n log n, keep and drop log n. Thread: one owner.
+// PeerLinks: which of its peers a node dials itself. A pair needs one link: the member with the
+// lower id dials, the other waits for it a while and then dials too. At most links_max peers are
+// dialled; the living come first, and one who is dead gives its place to a living one, but is
+// dialled (a cut that heals must be noticed) while there is room. Peers without room will dial us,
+// and are looked at again later. Two peers may have one address, one after the other: it is hung up
+// with the last of them. Costs: keep_all n log n, keep and drop log n. Thread: one owner.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ class PeerLinks {
     NodeId id;
     std::string address;
     bool living = true;
-    bool at_once = true;   // false: it dials us first
+    bool at_once = true;  // false: it dials us first
   };
   // The transport, as far as this goes.
   struct Wires {

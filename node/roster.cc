@@ -20,26 +20,35 @@ gossip::SwimSettings swim_settings(const RosterSettings& settings) {
 
 constexpr std::size_t kWaitingMax = 256;
 constexpr Duration kWaitingPatience = std::chrono::seconds(10);
-constexpr unsigned kFirstNeighbours = 3;                    // asked when the partial view is taken up
+constexpr unsigned kFirstNeighbours = 3;  // asked when the partial view is taken up
 
 const char* words_of(SwimEvent::Kind kind) {
   switch (kind) {
-    case SwimEvent::Kind::kJoined: return "member joined";
-    case SwimEvent::Kind::kAlive: return "member alive again";
-    case SwimEvent::Kind::kSuspect: return "member suspect: it does not answer";
-    case SwimEvent::Kind::kDead: return "member dead";
-    case SwimEvent::Kind::kLeft: return "member left";
-    case SwimEvent::Kind::kReturned: return "member returned";
-    case SwimEvent::Kind::kForgotten: return "member forgotten: gone for long";
-    case SwimEvent::Kind::kRefuted: return "this node was called dead or suspect, and answered";
-    default: return "";
+    case SwimEvent::Kind::kJoined:
+      return "member joined";
+    case SwimEvent::Kind::kAlive:
+      return "member alive again";
+    case SwimEvent::Kind::kSuspect:
+      return "member suspect: it does not answer";
+    case SwimEvent::Kind::kDead:
+      return "member dead";
+    case SwimEvent::Kind::kLeft:
+      return "member left";
+    case SwimEvent::Kind::kReturned:
+      return "member returned";
+    case SwimEvent::Kind::kForgotten:
+      return "member forgotten: gone for long";
+    case SwimEvent::Kind::kRefuted:
+      return "this node was called dead or suspect, and answered";
+    default:
+      return "";
   }
 }
 
 }  // namespace
 
-Roster::Roster(RosterSettings settings, const Identity& identity, MemberRecord own, Mesh* control, const Clock& clock,
-               LogSink& log, Random random)
+Roster::Roster(RosterSettings settings, const Identity& identity, MemberRecord own, Mesh* control,
+               const Clock& clock, LogSink& log, Random random)
     : identity_(identity),
       control_(control),
       clock_(clock),
@@ -56,10 +65,13 @@ Roster::Roster(RosterSettings settings, const Identity& identity, MemberRecord o
 }
 
 void Roster::sign(MemberRecord& own) { sign_record(identity_, own); }
-void Roster::sign(schema::Accusation& own) { own.signature = identity_.sign(schema::accusation_hash(own)); }
+void Roster::sign(schema::Accusation& own) {
+  own.signature = identity_.sign(schema::accusation_hash(own));
+}
 bool Roster::verify(const MemberRecord& record) { return verify_record(record); }
 bool Roster::verify(const schema::Accusation& accusation) {
-  return node::verify(accusation.accuser, schema::accusation_hash(accusation), accusation.signature);
+  return node::verify(accusation.accuser, schema::accusation_hash(accusation),
+                      accusation.signature);
 }
 
 void Roster::seek(const std::string& seed) {
@@ -79,7 +91,8 @@ bool Roster::on_peer_up(const PeerUp& up) {
   }
   swim_.on_link(now, up.id, true);
   if (view_) {
-    if (const SwimMember* member = swim_.find(up.id); member != nullptr && (apart || view_->isolated()))
+    if (const SwimMember* member = swim_.find(up.id);
+        member != nullptr && (apart || view_->isolated()))
       view_->join(now, member->record());
   }
   if (const auto it = waiting_.find(up.id); it != waiting_.end() && it->second.message) {
@@ -100,10 +113,11 @@ bool Roster::on_message(const NodeId& from, const schema::Message& message) {
     if (view_) view_->on_view(clock_.now(), from, *view);
     return true;
   }
-  const bool ours = std::holds_alternative<Ping>(message) || std::holds_alternative<Pong>(message) ||
-                    std::holds_alternative<PingRequest>(message) || std::holds_alternative<Nack>(message) ||
-                    std::holds_alternative<Gossip>(message) || std::holds_alternative<Digest>(message) ||
-                    std::holds_alternative<Sync>(message) || std::holds_alternative<Leave>(message);
+  const bool ours =
+      std::holds_alternative<Ping>(message) || std::holds_alternative<Pong>(message) ||
+      std::holds_alternative<PingRequest>(message) || std::holds_alternative<Nack>(message) ||
+      std::holds_alternative<Gossip>(message) || std::holds_alternative<Digest>(message) ||
+      std::holds_alternative<Sync>(message) || std::holds_alternative<Leave>(message);
   if (ours) swim_.on_message(clock_.now(), from, message);
   return ours;
 }
@@ -120,7 +134,8 @@ void Roster::leave() {
   send_all();
 }
 
-void Roster::send(const schema::Message& message, const std::function<bool(const MemberRecord&)>& wanted) {
+void Roster::send(const schema::Message& message,
+                  const std::function<bool(const MemberRecord&)>& wanted) {
   if (control_ == nullptr) return;
   for (const auto& [id, member] : swim_.members())
     if (control_->linked(id) && wanted(member.record())) control_->send(id, message);
@@ -144,7 +159,8 @@ std::vector<SwimEvent> Roster::turn() {
   if (swim_.isolated() != isolated_) {
     isolated_ = !isolated_;
     log_.log(isolated_ ? LogLevel::kWarn : LogLevel::kInfo, "node",
-             isolated_ ? "no member answers: this node is cut off; it goes on alone and asks the others and the seeds for ever"
+             isolated_ ? "no member answers: this node is cut off; it goes on alone and asks the "
+                         "others and the seeds for ever"
                        : "members answer again");
   }
   return events;
@@ -177,7 +193,8 @@ void Roster::choose_view() {
     }
     for (unsigned i = 0; i < kFirstNeighbours && !linked.empty(); ++i)
       view_->join(at, *linked[random_.below(linked.size())]);
-    log_.log(LogLevel::kInfo, "node", "many members: links only with the neighbours of a partial view from now on",
+    log_.log(LogLevel::kInfo, "node",
+             "many members: links only with the neighbours of a partial view from now on",
              {{"members", std::to_string(members)}});
   } else if (view_ && members < settings_.partial_view_above * 3 / 4) {
     view_.reset();
@@ -212,13 +229,14 @@ void Roster::turn_view(const std::vector<SwimEvent>& events) {
   });
 }
 
-// Watched is who is in the active view and has had a link with us since it came there: nobody is suspect because a link is
-// still being made, and who dies is watched until Swim has said so.
+// Watched is who is in the active view and has had a link with us since it came there: nobody is
+// suspect because a link is still being made, and who dies is watched until Swim has said so.
 void Roster::watch_neighbours() {
   const std::vector<NodeId> active = view_->active();
   std::vector<NodeId> watched;
   for (const NodeId& id : active)
-    if (control_ == nullptr || control_->linked(id) || std::find(watched_.begin(), watched_.end(), id) != watched_.end())
+    if (control_ == nullptr || control_->linked(id) ||
+        std::find(watched_.begin(), watched_.end(), id) != watched_.end())
       watched.push_back(id);
   links_changed_ = true;
   if (watched == watched_) return;
@@ -231,7 +249,8 @@ void Roster::send_or_dial(gossip::SwimOutgoing out) {
   if (control_ == nullptr || control_->linked(out.to)) {
     if (control_ != nullptr) control_->send(out.to, out.message);
   } else if (waiting_.size() < kWaitingMax || waiting_.contains(out.to)) {
-    waiting_.insert_or_assign(out.to, Waiting{std::move(out.message), clock_.now() + kWaitingPatience});
+    waiting_.insert_or_assign(out.to,
+                              Waiting{std::move(out.message), clock_.now() + kWaitingPatience});
     links_changed_ = true;
   }
 }
@@ -244,7 +263,8 @@ bool Roster::wants_link(const NodeId& id) const {
 
 std::optional<PeerLinks::Peer> Roster::link_to(const NodeId& id, const MemberRecord& r) const {
   if (r.state == MemberState::kLeft || !wants_link(id)) return std::nullopt;
-  return PeerLinks::Peer{id, r.control_address, r.state != MemberState::kDead, view_ || identity_.id() < id};
+  return PeerLinks::Peer{id, r.control_address, r.state != MemberState::kDead,
+                         view_ || identity_.id() < id};
 }
 
 void Roster::link_members() {
@@ -256,7 +276,8 @@ void Roster::link_members() {
   };
   for (const auto& [id, member] : swim_.members()) add(id, member.record());
   for (const auto& [id, message] : waiting_)
-    if (const MemberRecord* record = view_ ? view_->record_of(id) : nullptr; record != nullptr && swim_.find(id) == nullptr)
+    if (const MemberRecord* record = view_ ? view_->record_of(id) : nullptr;
+        record != nullptr && swim_.find(id) == nullptr)
       add(id, *record);
   links_->keep_all(wanted, at);
   links_changed_ = false;
@@ -264,7 +285,8 @@ void Roster::link_members() {
 
 void Roster::say(const SwimEvent& event) {
   if (event.kind == SwimEvent::Kind::kRecord || event.kind == SwimEvent::Kind::kUsurped) return;
-  log_.log(event.kind == SwimEvent::Kind::kDead ? LogLevel::kWarn : LogLevel::kInfo, "node", words_of(event.kind),
+  log_.log(event.kind == SwimEvent::Kind::kDead ? LogLevel::kWarn : LogLevel::kInfo, "node",
+           words_of(event.kind),
            {{"name", event.name}, {"id", event.id.short_hex()}, {"address", event.address}});
 }
 
@@ -276,7 +298,8 @@ TimePoint Roster::next_deadline() const {
 
 std::string Roster::name_of(const NodeId& id) const {
   const SwimMember* member = swim_.find(id);
-  return member != nullptr && !member->record().name.empty() ? member->record().name : id.short_hex();
+  return member != nullptr && !member->record().name.empty() ? member->record().name
+                                                             : id.short_hex();
 }
 
 std::optional<MemberRecord> Roster::record_of(const NodeId& id) const {
@@ -284,7 +307,8 @@ std::optional<MemberRecord> Roster::record_of(const NodeId& id) const {
   return member == nullptr ? std::nullopt : std::optional(member->record());
 }
 
-// Those that can be dialled, at random: a WELCOME has room for few. Some of the others, so that a joiner knows of them.
+// Those that can be dialled, at random: a WELCOME has room for few. Some of the others, so that a
+// joiner knows of them.
 std::vector<MemberRecord> Roster::sample(std::size_t most) {
   std::vector<const MemberRecord*> live, gone;
   for (const auto& [id, member] : swim_.members())

@@ -1,5 +1,6 @@
-// SignalWatch: SIGTERM and SIGINT leave in order; a second one ends the process at once, without a checkpoint, with exit code 130.
-// A thread of its own waits for them, so no handler runs. Thread: construct and destroy on one.
+// SignalWatch: SIGTERM and SIGINT leave in order; a second one ends the process at once, without a
+// checkpoint, with exit code 130. A thread of its own waits for them, so no handler runs. Thread:
+// construct and destroy on one.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,8 @@ inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells have it
 
 class SignalWatch {
  public:
-  // Before any other thread is made: they all inherit the mask. A write to a closed pipe is an error, not a signal.
+  // Before any other thread is made: they all inherit the mask. A write to a closed pipe is an
+  // error, not a signal.
   static void block();
 
   explicit SignalWatch(std::function<void()> leave);

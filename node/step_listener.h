@@ -1,6 +1,7 @@
-// StepListener: what happens after each optimiser step. Rings the exchange loop, counts the step's duration, writes the
-// step's line, and holds the trainer at the run's length as this node knows it (alone: exactly).
-// Threads: on_exchange() on the control loop's, the rest on the trainer's, which must never wait here; the atomics on any.
+// StepListener: what happens after each optimiser step. Rings the exchange loop, counts the step's
+// duration, writes the step's line, and holds the trainer at the run's length as this node knows it
+// (alone: exactly). Threads: on_exchange() on the control loop's, the rest on the trainer's, which
+// must never wait here; the atomics on any.
 #pragma once
 
 #include <atomic>

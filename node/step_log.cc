@@ -20,7 +20,8 @@ constexpr auto kFlushEvery = std::chrono::milliseconds(100);
 
 // Never waits for a reader of a pipe, and never becomes the process's terminal.
 int open_for_append(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                0644);
 }
 
 template <typename Value>
@@ -86,7 +87,8 @@ void StepLog::add(const StepRecord& record) {
 
 monitoring::StepLogCounts StepLog::counts() const { return {written_.load(), lost_.load()}; }
 
-// ---- writer thread ------------------------------------------------------------------------------------------------------
+// ---- writer thread
+// ------------------------------------------------------------------------------------------------------
 
 void StepLog::run() {
   std::unique_lock lock(mutex_);
@@ -118,15 +120,17 @@ void StepLog::write_lines(const std::string& lines, std::uint64_t count) {
   const auto end = lines.rfind('\n', bytes == 0 ? std::string::npos : bytes - 1);
   const std::size_t whole = bytes == 0 || end == std::string::npos ? 0 : end + 1;
   struct stat now {};
-  if (whole < bytes && ::fstat(fd_, &now) == 0 && S_ISREG(now.st_mode))
-    [[maybe_unused]] const int cut = ::ftruncate(fd_, now.st_size - static_cast<off_t>(bytes - whole));
-  const auto kept = static_cast<std::uint64_t>(std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));
+  if (whole < bytes && ::fstat(fd_, &now) == 0 && S_ISREG(now.st_mode)) [[maybe_unused]]
+    const int cut = ::ftruncate(fd_, now.st_size - static_cast<off_t>(bytes - whole));
+  const auto kept = static_cast<std::uint64_t>(
+      std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));
   written_ += kept;
   lose(count - kept);
 }
 
 bool StepLog::open_again() {
-  struct stat held {}, named {};
+  struct stat held {
+  }, named{};
   const bool same = fd_ >= 0 && ::fstat(fd_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 &&
                     held.st_ino == named.st_ino && held.st_dev == named.st_dev;
   if (same) return true;

@@ -2,12 +2,14 @@
 //
 //   {"step":12,"time":1770000000.25,"loss":0.71,"learning_rate":0.05,"samples":384,"epoch":0.4,"exchanges":9,"staleness":1}
 //
-// `time` in seconds since 1970; `loss` of this very batch; `epoch` of the whole cluster; `exchanges` completed so far by this
-// node; what is not known or not finite is null. The file is appended to, and made anew when somebody moved it away.
+// `time` in seconds since 1970; `loss` of this very batch; `epoch` of the whole cluster;
+// `exchanges` completed so far by this node; what is not known or not finite is null. The file is
+// appended to, and made anew when somebody moved it away.
 //
-// Contract: add() never waits: it puts the step into a ring of kStepLogRing places, and a thread of its own writes them. A
-// full disk, a file that cannot be written or a disk that is too slow costs lines, which are counted; what was written are
-// whole lines. Threads: add() on the trainer's, counts() on any.
+// Contract: add() never waits: it puts the step into a ring of kStepLogRing places, and a thread of
+// its own writes them. A full disk, a file that cannot be written or a disk that is too slow costs
+// lines, which are counted; what was written are whole lines. Threads: add() on the trainer's,
+// counts() on any.
 #pragma once
 
 #include <atomic>

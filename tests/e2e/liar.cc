@@ -29,12 +29,14 @@ Liar::Liar(const std::string& config_file, const std::string& folder, const std:
            const schema::MemberRecord& figures, const std::vector<Flag>& flags) {
   const Config config = must(load_config(config_file, flags, {}));
   identity_ = std::make_unique<Identity>(must(Identity::load_or_create(folder)));
+  run_digest_ = run_digest(config.cluster.name, config.run.id);
   policy_ = std::make_unique<RunPolicy>(run_of(config), identity_->id());
   MeshSettings settings;
   settings.listen = "127.0.0.1:0";
   settings.probe_interval = config.cluster.preset.probe_interval;
   mesh_ = std::make_unique<Mesh>(settings, *identity_, *policy_, clock_, Random(1), log_);
-  if (const Status bound = mesh_->bind(false); !bound) throw std::runtime_error(bound.error().message);
+  if (const Status bound = mesh_->bind(false); !bound)
+    throw std::runtime_error(bound.error().message);
   schema::MemberRecord own = figures;
   own.id = identity_->id();
   own.incarnation = Incarnation{1} << 32;
@@ -43,8 +45,8 @@ Liar::Liar(const std::string& config_file, const std::string& folder, const std:
   own.control_address = mesh_->bound_address();
   own.bulk_address = "127.0.0.1:9";
   own.run_state = schema::RunState::kTraining;
-  roster_ = std::make_unique<Roster>(RosterSettings{settings.probe_interval, {}, 512}, *identity_, own, mesh_.get(), clock_,
-                                     log_, Random(2));
+  roster_ = std::make_unique<Roster>(RosterSettings{settings.probe_interval, {}, 512}, *identity_,
+                                     own, mesh_.get(), clock_, log_, Random(2));
   roster_->set_own(own, own.samples);
   policy_->set_record(roster_->own());
   policy_->set_book(roster_.get());
@@ -55,13 +57,25 @@ Liar::Liar(const std::string& config_file, const std::string& folder, const std:
 void Liar::run() {
   while (!stopping_) {
     roster_->turn();
-    members_ = roster_->members().size();
-    for (MeshEvent& event : mesh_->poll(std::min(roster_->next_deadline(), clock_.now() + std::chrono::milliseconds(50)), -1)) {
+    if (declaring_) declare();
+    for (MeshEvent& event : mesh_->poll(
+             std::min(roster_->next_deadline(), clock_.now() + std::chrono::milliseconds(50)),
+             -1)) {
       if (const auto* up = std::get_if<PeerUp>(&event)) roster_->on_peer_up(*up);
       if (const auto* down = std::get_if<PeerDown>(&event)) roster_->on_peer_down(*down);
-      if (const auto* received = std::get_if<Received>(&event)) roster_->on_message(received->from, received->message);
+      if (const auto* received = std::get_if<Received>(&event))
+        roster_->on_message(received->from, received->message);
     }
   }
+}
+
+void Liar::declare() {
+  schema::Final final;
+  final.declarer = identity_->id();
+  final.run_digest = run_digest_;
+  final.root.bytes[0] = 1;
+  roster_->send(final, [](const auto&) { return true; });
+  ++declared_;
 }
 
 Liar::~Liar() {

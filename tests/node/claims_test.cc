@@ -24,7 +24,8 @@ TEST(Belief, TakesAStateNeitherFromOneWhoIsBehindNorFromOneAloneFarAhead) {
   EXPECT_TRUE(belief.is_level(600));
   EXPECT_FALSE(belief.is_level(601));
   EXPECT_FALSE(belief.is_level(kEnormous));
-  EXPECT_TRUE((Belief{kEnormous, 1, 100}).is_level(kEnormous)) << "of two members the other is all there is";
+  EXPECT_TRUE((Belief{kEnormous, 1, 100}).is_level(kEnormous))
+      << "of two members the other is all there is";
 }
 
 TEST(Belief, CountsNoMoreStepsThanTheModelIsDeepAndNoMoreSamplesThanTheirBatches) {

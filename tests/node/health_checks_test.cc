@@ -27,12 +27,14 @@ monitoring::HealthReport report(const NodeStatus& status, int now = 0) {
 }
 
 bool is_ok(const monitoring::HealthReport& report, const std::string& name) {
-  const auto check = std::find_if(report.checks.begin(), report.checks.end(), [&](const auto& c) { return c.name == name; });
+  const auto check = std::find_if(report.checks.begin(), report.checks.end(),
+                                  [&](const auto& c) { return c.name == name; });
   return check != report.checks.end() && check->ok;
 }
 
 TEST(Health, OfANodeThatTrainsIsGoodForEverybody) {
-  EXPECT_TRUE(report(training()).healthy() && report(training()).well() && report(training()).ready());
+  EXPECT_TRUE(report(training()).healthy() && report(training()).well() &&
+              report(training()).ready());
 }
 
 TEST(Health, OfANodeThatWaitsForItsFirstMembersIsGoodButNotReady) {

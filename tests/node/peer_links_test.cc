@@ -27,7 +27,8 @@ struct Network {
   std::multiset<std::string> dialled;
   std::size_t links_max = 4;
   std::size_t asked = 0;
-  PeerLinks links{{[this](const NodeId& node) { return ++asked, linked.contains(node); }, [this] { return links_max; },
+  PeerLinks links{{[this](const NodeId& node) { return ++asked, linked.contains(node); },
+                   [this] { return links_max; },
                    [this](const std::string& address) { dialled.insert(address); },
                    [this](const std::string& address) { dialled.erase(address); }}};
   [[nodiscard]] bool dials(unsigned n) const { return dialled.contains(peer(n).address); }
@@ -49,14 +50,16 @@ TEST(PeerLinks, TheOneWithTheLowerIdDialsAndTheOtherWaitsForItAWhile) {
 
 TEST(PeerLinks, TheLivingComeFirstAndTheDeadGetWhatIsLeft) {
   Network net;
-  net.links.keep_all({peer(1, false), peer(2, false), peer(3, false), peer(4), peer(5), peer(6)}, {});
+  net.links.keep_all({peer(1, false), peer(2, false), peer(3, false), peer(4), peer(5), peer(6)},
+                     {});
   EXPECT_TRUE(net.dials(4) && net.dials(5) && net.dials(6));
   EXPECT_EQ(net.dialled.size(), 4U);
 }
 
 TEST(PeerLinks, ADeadOneGivesItsPlaceToALivingOneAndIsDialledAgainWhenThereIsRoom) {
   Network net;
-  const std::vector<PeerLinks::Peer> dead = {peer(1, false), peer(2, false), peer(3, false), peer(4, false)};
+  const std::vector<PeerLinks::Peer> dead = {peer(1, false), peer(2, false), peer(3, false),
+                                             peer(4, false)};
   net.links.keep_all(dead, {});
   EXPECT_EQ(net.dialled.size(), 4U);
   auto peers = dead;
