@@ -47,7 +47,7 @@ Liar::Liar(const std::string& config_file, const std::string& folder, const std:
   own.run_state = schema::RunState::kTraining;
   roster_ = std::make_unique<Roster>(RosterSettings{settings.probe_interval, {}, 512}, *identity_,
                                      own, mesh_.get(), clock_, log_, Random(2));
-  roster_->set_own(own, own.samples);
+  roster_->set_own(own);
   policy_->set_record(roster_->own());
   policy_->set_book(roster_.get());
   roster_->seek(seed);
