@@ -4,6 +4,7 @@
 
 kith.charts = (() => {
   const {make, set, clock, day, number, significant, percent, bytes} = kith.format;
+  const names = new Intl.Collator("en", {numeric: true});
   let palette = {};
   const charts = [];
   const waiting = new Set();
@@ -179,98 +180,81 @@ kith.charts = (() => {
   }
 
   // This node in the middle, the members around it in the order of their names; a line to whom it exchanges with, the
-  // stronger the more often lately.
+  // stronger the more often lately. What looks alike is one dataset of constant style: styles by point cost ten times as much.
   class Ring {
     constructor(id, title) {
       Object.assign(this, frameOf(id, title, [["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["exchanges", "own", ""]]));
+      this.kinds = [
+        {color: "own", of: m => m.self},
+        {color: "bad", of: m => m.state === "dead", style: "rectRot"},
+        {color: "wait", of: m => m.state === "suspect"},
+        {color: "good", of: () => true},
+      ];
+      this.strengths = [{least: 0.66, alpha: "e6", width: 3}, {least: 0.33, alpha: "80", width: 2}, {least: 0, alpha: "33", width: 1}];
+      const points = this.kinds.map(kind => ({type: "scatter", data: [], color: kind.color, pointStyle: kind.style ?? "circle", borderWidth: 0}));
+      const edges = this.strengths.map(() => ({type: "line", data: [], pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0}));
       const ring = this;
-      const names = {id: "names", afterDatasetsDraw: chart => ring.write(chart)};
-      const points = {
-        type: "scatter", label: "members", data: [], order: 0,
-        pointRadius: c => ring.size(c.dataIndex), pointHoverRadius: c => ring.size(c.dataIndex) + 2,
-        pointStyle: c => ring.members[c.dataIndex]?.state === "dead" ? "rectRot" : "circle",
-        pointBackgroundColor: c => ring.tint(c.dataIndex), pointBorderColor: () => palette.panel, pointBorderWidth: 1.5,
-      };
-      const edges = {
-        type: "line", label: "exchanges", data: [], order: 1, pointRadius: 0, pointHitRadius: 0, spanGaps: false, borderColor: () => palette.own,
-        segment: {borderColor: c => ring.edgeColor(c.p0DataIndex), borderWidth: c => ring.edgeWidth(c.p0DataIndex)},
-      };
-      this.members = [];
-      this.edges = [];
+      this.placed = [];
       this.chart = new Chart(this.canvas, {
-        type: "scatter", plugins: [names], data: {datasets: [points, edges]},
+        type: "scatter", plugins: [{id: "names", afterDatasetsDraw: chart => ring.write(chart)}], data: {datasets: [...points, ...edges]},
         options: {
-          animation: false, parsing: false, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
+          animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
           interaction: {mode: "nearest", intersect: true},
-          plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex === 0, displayColors: false, callbacks: {label: item => ring.tell(item.dataIndex)}}},
+          plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex < points.length, displayColors: false,
+                                                        callbacks: {label: item => ring.tell(item.raw.member)}}},
           scales: {x: {display: false, min: -1, max: 1, grid: {}}, y: {display: false, min: -1, max: 1, grid: {}}},
         },
       });
       charts.push(this);
       watcher.observe(this.plot);
     }
-    size(i) { const m = this.members[i]; return m?.self ? 9 : m && m.state !== "alive" && this.members.length > 60 ? 6 : this.members.length > 60 ? 3.5 : this.members.length > 16 ? 5 : 7; }
-    tint(i) {
-      const m = this.members[i];
-      if (!m) return palette.gone;
-      return m.self ? palette.own : {alive: palette.good, suspect: palette.wait, dead: palette.bad}[m.state] ?? palette.gone;
-    }
-    edgeColor(i) {
-      const strength = this.edges[i]?.strength ?? 0;
-      const alpha = Math.round(255 * (0.12 + 0.78 * strength)).toString(16).padStart(2, "0");
-      return palette.own + alpha;
-    }
-    edgeWidth(i) { return 0.8 + 2.6 * (this.edges[i]?.strength ?? 0) * (this.members.length > 60 ? 0.4 : 1); }
-    tell(i) {
-      const m = this.members[i];
-      if (!m) return "";
+    tell(m) {
       if (m.self) return m.name + ", this node";
       return [m.name + ", " + m.state, number(m.started + m.answered) + " exchanges, " + number(m.failed) + " failed"];
     }
     write(chart) {
-      if (this.members.length > 26) return;
-      const {ctx} = chart, points = chart.getDatasetMeta(0).data, middle = chart.chartArea.left + chart.chartArea.width / 2;
+      if (this.placed.length > 26) return;
+      const {ctx} = chart, {x: across, y: up} = chart.scales, middle = across.getPixelForValue(0);
       ctx.save();
-      ctx.fillStyle = palette.text;
-      ctx.font = "12px " + getComputedStyle(document.body).fontFamily;
+      ctx.font = "12px " + Chart.defaults.font.family;
       ctx.textBaseline = "middle";
-      this.members.forEach((m, i) => {
-        if (!points[i]) return;
-        const {x, y} = points[i].getProps(["x", "y"], true);
+      for (const {member: m, ...at} of this.placed) {
+        const x = across.getPixelForValue(at.x), y = up.getPixelForValue(at.y);
         const name = m.name.length > 18 ? m.name.slice(0, 17) + "…" : m.name;
         const centred = m.self || Math.abs(x - middle) < 40;
         ctx.textAlign = centred ? "center" : x < middle ? "right" : "left";
         const side = centred ? 0 : x < middle ? -12 : 12;
-        const below = m.self || y > chart.height / 2, at = centred ? y + (below ? 18 : m.self ? 0 : -30) : y - 7;
+        const line = !centred ? y - 7 : m.self || y > chart.height / 2 ? y + 18 : y - 30;
         ctx.fillStyle = palette.text;
-        ctx.fillText(name, x + side, at);
-        if (m.self) return;
+        ctx.fillText(name, x + side, line);
+        if (m.self) continue;
         ctx.fillStyle = palette.faint;
-        ctx.fillText(m.state === "alive" ? number(m.started + m.answered) : m.state, x + side, at + 14);
-      });
+        ctx.fillText(m.state === "alive" ? number(m.started + m.answered) : m.state, x + side, line + 14);
+      }
       ctx.restore();
     }
     draw() {
       const {members, recent} = this.input;
-      const self = members.filter(m => m.self), others = members.filter(m => !m.self && m.state !== "left").sort((a, b) => a.name.localeCompare(b.name, "en", {numeric: true}));
+      const others = members.filter(m => !m.self && m.state !== "left").sort((a, b) => names.compare(a.name, b.name));
       const shape = Math.max(1, this.plot.clientWidth / Math.max(1, this.plot.clientHeight));
       const dense = others.length > 25;
       const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = dense ? 0.93 : 0.74;
-      this.members = [...others, ...self];
-      const place = (m, i) => m.self ? {x: 0, y: 0}
-        : {x: wide * Math.sin(2 * Math.PI * i / others.length), y: high * Math.cos(2 * Math.PI * i / others.length)};
-      const points = this.members.map(place);
-      const most = Math.max(1, ...others.map(m => recent(m)));
-      const lines = [];
-      this.edges = [];
-      others.forEach((m, i) => {
-        if (m.started + m.answered === 0) return;
-        const strength = Math.sqrt(recent(m) / most);
-        lines.push({x: 0, y: 0}, points[i], {x: NaN, y: NaN});
-        this.edges.push({strength}, {strength: 0}, {strength: 0});
+      this.placed = others.map((member, i) => ({member, x: wide * Math.sin(2 * Math.PI * i / others.length), y: high * Math.cos(2 * Math.PI * i / others.length)}));
+      const most = Math.max(1, ...others.map(recent));
+      const lines = this.strengths.map(() => []);
+      for (const at of this.placed) {
+        if (at.member.started + at.member.answered === 0) continue;
+        const strength = Math.sqrt(recent(at.member) / most);
+        lines[this.strengths.findIndex(s => strength >= s.least)].push({x: 0, y: 0}, at, {x: NaN, y: NaN});
+      }
+      for (const member of members) if (member.self) this.placed.push({member, x: 0, y: 0});
+      const {datasets} = this.chart.data, dots = this.kinds.map(() => []), many = this.placed.length > 60;
+      for (const at of this.placed) dots[this.kinds.findIndex(kind => kind.of(at.member))].push(at);
+      this.kinds.forEach((kind, i) => {
+        const radius = kind.color === "own" ? 9 : !many ? 7 : kind.color === "good" ? 3.5 : 5.5;
+        Object.assign(datasets[i], {data: dots[i], pointRadius: radius, pointHoverRadius: radius + 1.5});
       });
-      this.chart.data.datasets[0].data = points;
-      this.chart.data.datasets[1].data = lines;
+      this.strengths.forEach((s, i) => Object.assign(datasets[dots.length + i], {data: lines[i], borderColor: palette.own + s.alpha, borderWidth: many ? s.width / 2.5 : s.width}));
       this.empty.hidden = others.length > 0;
       set(this.empty, "no other member is known");
       this.chart.update("none");

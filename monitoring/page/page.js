@@ -259,6 +259,7 @@
   }
   document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 
+  kith.look = look;
   kith.charts.build();
   kith.members.build();
   buildFigures();

@@ -102,8 +102,9 @@ json Browser::ask(const std::string& script) {
   return answer;
 }
 
-bool Browser::wait(const std::string& script, e2e::milliseconds bound) {
-  const bool held = e2e::wait_until(bound, [&] { return execute(script) == true; });
+bool Browser::wait(const std::string& script, bool by_itself) {
+  const std::string look = by_itself ? "" : "if (typeof kith === 'object' && kith.look) kith.look(); ";
+  const bool held = e2e::wait_until(e2e::seconds(30), [&] { return execute(look + script) == true; });
   EXPECT_TRUE(held) << script << "\n" << why_.substr(0, 400);
   return held;
 }

@@ -28,8 +28,9 @@ class Browser {
   void open(const std::string& url);
   // What `return ...` in the script returns; null with a failed test when it throws.
   nlohmann::json ask(const std::string& script);
-  // Until the script returns true; a failed test when the bound passes.
-  bool wait(const std::string& script, e2e::milliseconds bound = e2e::seconds(30));
+  // Until the script returns true; a failed test when the bound passes. The page is made to look
+  // again for each try, so that no test waits for its timer, unless that is what it tests.
+  bool wait(const std::string& script, bool by_itself = false);
   void press(const std::string& key, int code);  // "Tab", 9
   void resize(int width, int height, bool phone = false);
   void prefer_dark(bool dark);

@@ -76,7 +76,7 @@ TEST(Page, ShowsARealClusterLearnAndAMemberDie) {
   ASSERT_TRUE(browser.wait(std::string("return (() => { ") + kStateOf4 + " })() === 'dead'"));
   EXPECT_TRUE(browser.wait("return [...document.querySelectorAll('#events li')].some(e => e.textContent.includes('dead') && e.textContent.includes('n4'))"));
   EXPECT_TRUE(browser.wait("return document.getElementById('announce').textContent.includes('n4 is dead')"));
-  ASSERT_TRUE(browser.wait("return kith.charts.list.find(c => c.members).members.some(m => m.name === 'n4' && m.state === 'dead')"));
+  ASSERT_TRUE(browser.wait("return kith.charts.list.find(c => c.placed).placed.some(p => p.member.name === 'n4' && p.member.state === 'dead')"));
   EXPECT_GT(browser.ask(pixels_of("pairs", "bad")).get<int>(), 20);
   browser.prefer_dark(true);
   ASSERT_TRUE(browser.wait("return document.documentElement.dataset.theme === 'dark'"));

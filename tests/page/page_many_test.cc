@@ -145,10 +145,10 @@ TEST_F(PageOfMany, SaysWhenItsNodeRefusesAndGoesOnByItself) {
   FakeCluster cluster(5, 0.0);
   open(cluster, 5);
   cluster.refuse_with(503);
-  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent.includes('too many pages')"));
+  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent.includes('too many pages')", true));
   EXPECT_EQ(browser().ask("return document.querySelectorAll('#members tr').length"), 5) << "its last word stays";
   cluster.refuse_with(0);
-  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent === 'live'"));
+  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent === 'live'", true));
 }
 
 }  // namespace
