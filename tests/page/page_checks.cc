@@ -47,7 +47,7 @@ constexpr const char* kUsable = "[...document.querySelectorAll('a[href], button,
 }  // namespace
 
 int overflow(Browser& browser) {
-  return browser.ask("return document.documentElement.scrollWidth - innerWidth").get<int>();
+  return browser.ask("return document.documentElement.scrollWidth - document.documentElement.clientWidth").get<int>();
 }
 
 json poor_contrast(Browser& browser) { return browser.ask(kContrast); }
