@@ -167,8 +167,11 @@ TEST_F(Compose, AKilledContainerIsRestartedWithItsOwnDirectoryAndRejoins) {
 }
 
 TEST_F(Compose, AFinishedRunEndsEveryContainerForGood) {
-  stack_->set("KITH_RUN_EPOCHS", "2");
+  stack_->set("KITH_RUN_EPOCHS", "6");
   ASSERT_EQ(stack_->up(4).exit.code, 0);
+  ASSERT_TRUE(wait(seconds(60), "Prometheus has seen four that train", [&] {
+    return series("up{job=\"kith\"} == 1") == 4 && series("kith_train_steps_total > 0") == 4;
+  }));
   const auto all_done = [&] {
     const auto all = stack_->replicas();
     return all.size() == 4 && std::ranges::all_of(all, [](const Replica& r) {
@@ -182,6 +185,10 @@ TEST_F(Compose, AFinishedRunEndsEveryContainerForGood) {
                           "-c | tr -s ' ' | cut -d' ' -f2"}),
             "4")
       << "one model, four times";
+  ASSERT_TRUE(wait(seconds(60), "nobody has answered Prometheus for two rounds",
+                   [&] { return series("max_over_time(up{job=\"kith\"}[12s]) > 0") == 0; }));
+  EXPECT_THAT(stack_->query("ALERTS{alertname=~\"KithNodeGone|KithMemberDead\"}"), IsEmpty());
+
   ASSERT_EQ(stack_->up(4).exit.code, 0);
   ASSERT_TRUE(wait(seconds(30), "started again, they find the run complete", [&] {
     const auto all = stack_->replicas();
