@@ -29,7 +29,7 @@ struct Config {
     std::vector<std::string> join;
     std::string key_file;
     Preset preset;
-    Duration forget_after{0};   // 0: from the preset
+    Duration forget_after{0};  // 0: from the preset
     std::uint32_t partial_view_above = 512;
   } cluster;
   struct Node {

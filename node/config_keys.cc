@@ -34,11 +34,13 @@ const KeyInfo kKeys[] = {
      .choices = "local|lan|wan"},
     {.name = "cluster.forget_after",
      .slot = KITH_SLOT(cluster.forget_after),
-     .help = "dead and left members leave the list after this; 0s: from the preset (5 h | 24 h | 5 days)",
+     .help = "dead and left members leave the list after this; 0s: from the preset (5 h | 24 h | 5 "
+             "days)",
      .range = {0, 1e7}},
     {.name = "cluster.partial_view_above",
      .slot = KITH_SLOT(cluster.partial_view_above),
-     .help = "with more live members than this a node keeps links with a few of them only (HyParView)",
+     .help =
+         "with more live members than this a node keeps links with a few of them only (HyParView)",
      .range = {8, 20000}},
 
     {.name = "node.name",
@@ -263,7 +265,8 @@ const KeyInfo kKeys[] = {
      .choices = "trace|debug|info|warn|error"},
     {.name = "log.steps",
      .slot = KITH_SLOT(log.steps),
-     .help = "file for one line of JSON per step, in data_dir unless it begins with /; empty: none"},
+     .help =
+         "file for one line of JSON per step, in data_dir unless it begins with /; empty: none"},
 };
 #undef KITH_SLOT
 

@@ -27,7 +27,8 @@ constexpr char kExamples[] =
     "flags win over the environment, the environment over the file.\n"
     "Exit codes: 0 done, 1 error, 2 usage or configuration, 4 no seed reached, 5 incompatible "
     "run,\n"
-    "6 address in use, 7 data directory in use, 8 data refused, 130 ended at once by a second SIGTERM "
+    "6 address in use, 7 data directory in use, 8 data refused, 130 ended at once by a second "
+    "SIGTERM "
     "or SIGINT.\n";
 
 struct Shortcut {

@@ -21,7 +21,8 @@ Hash256 run_digest(const std::string& cluster, const std::string& run_id) {
   return Hasher().add(std::string_view(cluster)).add(std::string_view(run_id)).finish();
 }
 
-RunPolicy::RunPolicy(RunIdentity identity, NodeId self) : identity_(std::move(identity)), self_(self) {}
+RunPolicy::RunPolicy(RunIdentity identity, NodeId self)
+    : identity_(std::move(identity)), self_(self) {}
 
 Hello RunPolicy::make_hello(Plane plane) {
   Hello hello;
@@ -37,14 +38,16 @@ Hello RunPolicy::make_hello(Plane plane) {
 
 Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
   Welcome welcome;
-  if (hello.probe) welcome.about = schema::About{identity_.cluster, identity_.run_id, identity_.schema_hash, 0.0};
+  if (hello.probe)
+    welcome.about = schema::About{identity_.cluster, identity_.run_id, identity_.schema_hash, 0.0};
   const std::lock_guard lock(mutex_);
   welcome.record = record_;
   welcome.progress = progress_;
   if (plane == Plane::kBulk) return welcome;
   welcome.facts = identity_.facts;
   if (book_ == nullptr || hello.probe) return welcome;
-  if (const auto before = book_->record_of(hello.record.id); before && before->boot_nonce != hello.record.boot_nonce)
+  if (const auto before = book_->record_of(hello.record.id);
+      before && before->boot_nonce != hello.record.boot_nonce)
     welcome.seen_incarnation = before->incarnation;
   welcome.records = book_->sample(kWelcomeRecords);
   std::erase_if(welcome.records, [&](const auto& record) { return record.id == hello.record.id; });
@@ -60,7 +63,8 @@ Reject RunPolicy::refuse(RejectCode code, std::string detail) const {
 }
 
 bool outlives(const schema::MemberRecord& a, const schema::MemberRecord& b) {
-  return std::pair(a.incarnation >> 32, a.boot_nonce) > std::pair(b.incarnation >> 32, b.boot_nonce);
+  return std::pair(a.incarnation >> 32, a.boot_nonce) >
+         std::pair(b.incarnation >> 32, b.boot_nonce);
 }
 
 // One key, two processes: the one that does not go on is told an incarnation above its own.
@@ -72,13 +76,16 @@ std::optional<Reject> RunPolicy::judge_identity(const Hello& hello) {
     if (outlives(hello.record, record_)) twin_ = hello.record;
   } else if (hello.plane == Plane::kControl && book_ != nullptr) {
     other = book_->record_of(hello.record.id);
-    if (!other || other->state != schema::MemberState::kAlive || !outlives(*other, hello.record)) return std::nullopt;
+    if (!other || other->state != schema::MemberState::kAlive || !outlives(*other, hello.record))
+      return std::nullopt;
   } else {
     return std::nullopt;
   }
-  auto reject = refuse(RejectCode::kIdentity, "the identity of this node is in use by another process, " + other->name + " at " +
-                                                  other->control_address + ": a copied data directory?");
-  if (outlives(*other, hello.record)) reject.seen_incarnation = std::max(other->incarnation, hello.record.incarnation + 1);
+  auto reject = refuse(RejectCode::kIdentity,
+                       "the identity of this node is in use by another process, " + other->name +
+                           " at " + other->control_address + ": a copied data directory?");
+  if (outlives(*other, hello.record))
+    reject.seen_incarnation = std::max(other->incarnation, hello.record.incarnation + 1);
   return reject;
 }
 
@@ -90,19 +97,24 @@ std::optional<schema::MemberRecord> RunPolicy::take_twin() {
 std::optional<Reject> RunPolicy::judge(const Hello& hello) {
   if (!hello.probe)
     if (auto reject = judge_identity(hello)) return reject;
-  if (hello.protocol_min > schema::kProtocolVersion || hello.protocol_max < schema::kProtocolVersion)
-    return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) + " here, " +
-                                             std::to_string(hello.protocol_min) + " to " +
-                                             std::to_string(hello.protocol_max) + " there");
+  if (hello.protocol_min > schema::kProtocolVersion ||
+      hello.protocol_max < schema::kProtocolVersion)
+    return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) +
+                                             " here, " + std::to_string(hello.protocol_min) +
+                                             " to " + std::to_string(hello.protocol_max) +
+                                             " there");
   if (hello.probe) return std::nullopt;  // it is told what this node has, and compares itself
   if (hello.cluster != identity_.cluster)
-    return refuse(RejectCode::kCluster, "cluster.name: " + identity_.cluster + " here, " + hello.cluster + " there");
+    return refuse(RejectCode::kCluster,
+                  "cluster.name: " + identity_.cluster + " here, " + hello.cluster + " there");
   if (hello.run_id != identity_.run_id)
-    return refuse(RejectCode::kRun, "run.id: " + identity_.run_id + " here, " + hello.run_id + " there");
+    return refuse(RejectCode::kRun,
+                  "run.id: " + identity_.run_id + " here, " + hello.run_id + " there");
   if (hello.schema_hash != identity_.schema_hash)
-    return refuse(RejectCode::kSchema, "model schema (the [model] table, classes, input shape, fragment_bytes): hash " +
-                                           identity_.schema_hash.hex().substr(0, 12) + " here, " +
-                                           hello.schema_hash.hex().substr(0, 12) + " there");
+    return refuse(RejectCode::kSchema,
+                  "model schema (the [model] table, classes, input shape, fragment_bytes): hash " +
+                      identity_.schema_hash.hex().substr(0, 12) + " here, " +
+                      hello.schema_hash.hex().substr(0, 12) + " there");
   if (hello.plane == Plane::kControl)
     if (auto difference = first_difference(identity_.facts, hello.facts))
       return refuse(RejectCode::kFacts, *difference);

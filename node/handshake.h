@@ -1,5 +1,6 @@
-// RunPolicy: who may join this run. It makes our HELLO and WELCOME and judges others' HELLOs; a refusal names both values.
-// Thread: any (both Meshes ask on their own threads); the control loop keeps the changing parts up to date.
+// RunPolicy: who may join this run. It makes our HELLO and WELCOME and judges others' HELLOs; a
+// refusal names both values. Thread: any (both Meshes ask on their own threads); the control loop
+// keeps the changing parts up to date.
 #pragma once
 
 #include <mutex>
@@ -18,7 +19,7 @@ struct RunIdentity {
   std::string cluster;
   std::string run_id;
   Hash256 schema_hash;
-  schema::Facts facts;   // must agree: seed, method, length, classes, normalisation
+  schema::Facts facts;  // must agree: seed, method, length, classes, normalisation
 };
 
 // BLAKE2b(cluster, run id): carried by every exchange.
@@ -32,8 +33,8 @@ class MemberBook {
   virtual std::vector<schema::MemberRecord> sample(std::size_t most) = 0;
 };
 
-// Two processes with one key (a copied data directory): true if `a` is the one that goes on. The later boot, then the higher
-// nonce; never refutations, which both raise against each other.
+// Two processes with one key (a copied data directory): true if `a` is the one that goes on. The
+// later boot, then the higher nonce; never refutations, which both raise against each other.
 bool outlives(const schema::MemberRecord& a, const schema::MemberRecord& b);
 
 class RunPolicy final : public HandshakePolicy {
@@ -46,7 +47,7 @@ class RunPolicy final : public HandshakePolicy {
   // The same judgement of a WELCOME that we got: what differs, or nullopt.
   [[nodiscard]] std::optional<std::string> judge_welcome(const schema::Welcome& welcome) const;
 
-  void set_record(const schema::MemberRecord& own);                 // signed
+  void set_record(const schema::MemberRecord& own);  // signed
   void set_progress(Samples progress);
   // Before the control Mesh is polled; asked on the control Mesh's thread only.
   void set_book(MemberBook* book) { book_ = book; }
@@ -59,11 +60,11 @@ class RunPolicy final : public HandshakePolicy {
 
   const RunIdentity identity_;
   const NodeId self_;
-  std::mutex mutex_;                       // guards all below
+  std::mutex mutex_;  // guards all below
   schema::MemberRecord record_;
   Samples progress_ = 0;
   std::optional<schema::MemberRecord> twin_;
-  MemberBook* book_ = nullptr;             // control Mesh's thread
+  MemberBook* book_ = nullptr;  // control Mesh's thread
 };
 
 }  // namespace kith::node

@@ -134,16 +134,19 @@ TEST(DataShare, ALargeTableIsComputedElsewhereAndIsTheSame) {
   for (std::uint8_t n = 2; n <= 40; ++n) s.see(n, RunState::kWaiting);
   s.turn(0);
   EXPECT_TRUE(s.masks.empty()) << "not on the loop";
-  s.see(41, RunState::kWaiting);  // meanwhile
+  s.see(41, RunState::kWaiting);  // meanwhile, or just after the first table was ready
+  std::vector<NodeId> sharers;
+  for (std::uint8_t n = 1; n <= 41; ++n) sharers.push_back(id(n));
+  const auto wanted = gossip::share_of(id(1), sharers, 3, 60000);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  for (double t = 0.01; s.masks.empty() && std::chrono::steady_clock::now() < end; t += 0.01) {
+  for (double t = 0.01;
+       (s.masks.empty() || s.masks.back() != wanted) && std::chrono::steady_clock::now() < end;
+       t += 0.01) {
     s.turn(t);
     std::this_thread::yield();
   }
-  ASSERT_EQ(s.masks.size(), 1U);
-  std::vector<NodeId> sharers;
-  for (std::uint8_t n = 1; n <= 41; ++n) sharers.push_back(id(n));
-  EXPECT_EQ(s.masks.front(), gossip::share_of(id(1), sharers, 3, 60000));
+  ASSERT_FALSE(s.masks.empty());
+  EXPECT_TRUE(s.masks.back() == wanted);
 }
 
 TEST(DataShare, WhoDoesNotShareIsLeftAlone) {
