@@ -16,11 +16,11 @@ namespace {
 constexpr std::size_t kGoneMax = 1024;
 constexpr std::size_t kLimiterKeys = 1024;
 constexpr double kReturnedShare = 0.1;
-constexpr int kHungrier = 4;             // times as often are shuffles while the passive view is not half full
+constexpr int kHungrier = 4;  // times as often are shuffles while the passive view is not half full
 constexpr std::size_t kRequestsMax = 3;  // NEIGHBOUR on their way at once
 constexpr int kConfirmationsPerShuffle = 12;
-// Evictions of all together, at most at once and per third of a shuffle interval: a crowd that joins at one member goes on by its
-// walks, and strangers cannot keep replacing whom we watch.
+// Evictions of all together, at most at once and per third of a shuffle interval: a crowd that
+// joins at one member goes on by its walks, and strangers cannot keep replacing whom we watch.
 constexpr double kEvictions = 12.0;
 constexpr double kMessages = 60.0;  // of one sender, likewise
 
@@ -39,9 +39,9 @@ PartialView::PartialView(PartialViewSettings settings, const MemberRecord& own,
       authority_(authority),
       random_(random.fork("partial view")),
       own_(own),
-      messages_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
-                                                    (3 * kMessages))),
-                kMessages, kLimiterKeys),
+      messages_(
+          Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() / (3 * kMessages))),
+          kMessages, kLimiterKeys),
       evictions_(Duration(static_cast<Duration::rep>(settings.shuffle_interval.count() /
                                                      (3 * kEvictions))),
                  kEvictions, 1),
@@ -160,9 +160,11 @@ void PartialView::offer(const MemberRecord& record) {
   // Of those who return some replace others: after a partition half of all do.
   const bool returned = gone_.contains(record.id) && random_.chance(kReturnedShare);
   const bool room = passive_.size() < settings_.passive_max;
-  // Of all that are offered a uniform sample stays (a reservoir): whoever comes to know hundreds does so in the order of ids.
+  // Of all that are offered a uniform sample stays (a reservoir): whoever comes to know hundreds
+  // does so in the order of ids.
   const bool drawn = random_.below(++offered_) < settings_.passive_max;
-  if ((room || returned || drawn) && record_of(record.id) == nullptr && check(record, Word::kOthers))
+  if ((room || returned || drawn) && record_of(record.id) == nullptr &&
+      check(record, Word::kOthers))
     add_passive(record, nullptr);
 }
 
@@ -257,8 +259,8 @@ void PartialView::shuffle(TimePoint) {
   }
   ++counters_.shuffles;
   shuffle_sequence_ = sequence_++;
-  outgoing_.push_back({to, View{ViewKind::kShuffle, settings_.shuffle_walk, shuffle_sequence_, own_.id,
-                                std::move(records)}});
+  outgoing_.push_back({to, View{ViewKind::kShuffle, settings_.shuffle_walk, shuffle_sequence_,
+                                own_.id, std::move(records)}});
 }
 
 }  // namespace kith::gossip

@@ -28,8 +28,8 @@
 // Bounds: `active_max` + `passive_max` records; requests, walks and evictions limited per member
 // and in all. The owner sends to members without a link too (replies to walks): record_of() has the
 // address. Thread: one owner (control loop). Costs per shuffle interval: one SHUFFLE over at most
-// `shuffle_walk` hops and its reply, 6 records each, and twelve bare NEIGHBOUR with answers; independent of
-// the number of members.
+// `shuffle_walk` hops and its reply, 6 records each, and twelve bare NEIGHBOUR with answers;
+// independent of the number of members.
 #pragma once
 
 #include <cstddef>
@@ -52,18 +52,18 @@ struct PartialViewSettings {
   std::size_t active_max = 6;  // log10 n + c: six keeps 10,000 connected when 80 % fail
   std::size_t active_low = 3;  // below it a new neighbour is sought at once, above at leisure
   std::size_t passive_max = 48;
-  unsigned join_walk = 6;          // ARWL
-  unsigned passive_walk = 3;       // PRWL
-  // Shuffles end two hops away, where our own record is news; each hop further costs as much again. Records still walk far, one
-  // exchange after the other.
+  unsigned join_walk = 6;     // ARWL
+  unsigned passive_walk = 3;  // PRWL
+  // Shuffles end two hops away, where our own record is news; each hop further costs as much again.
+  // Records still walk far, one exchange after the other.
   unsigned shuffle_walk = 2;
   std::size_t shuffle_active = 2;  // records of each view in a shuffle, beside our own
   std::size_t shuffle_passive = 3;
   Duration shuffle_interval = std::chrono::seconds(10);
   Duration request_timeout = std::chrono::seconds(2);  // for the answer to NEIGHBOUR
 
-  // Sixty probe intervals between shuffles (more often would cost over a fifth of all membership traffic),
-  // two for an answer.
+  // Sixty probe intervals between shuffles (more often would cost over a fifth of all membership
+  // traffic), two for an answer.
   static PartialViewSettings preset(Duration probe_interval);
 };
 

@@ -17,6 +17,10 @@ constexpr std::size_t kLimiterKeys = 1024;
 // Relayed figures of others per second: with 100 us per signature 0.4 % of a core, whatever the
 // size of the cluster.
 constexpr double kFiguresPerSecond = 40.0;
+// Signatures that one member may have us check: a WELCOME and a few repairs at once, then 1 % of a
+// core.
+constexpr double kChecksPerSecond = 100.0;
+constexpr double kChecksAtOnce = 512.0;
 
 }  // namespace
 
@@ -70,6 +74,7 @@ Swim::Impl::Impl(SwimSettings settings_in, MemberRecord own_in, RecordAuthority&
       requesters(settings.probe_interval / 4, 16.0, kLimiterKeys),
       told_accusations(settings.gossip_interval, 2.0, kLimiterKeys),
       synced(settings.sync_interval / 4, 8.0, kLimiterKeys),
+      checks(from_seconds(1.0 / kChecksPerSecond), kChecksAtOnce, kLimiterKeys),
       figures_taken(from_seconds(1.0 / kFiguresPerSecond), kFiguresPerSecond, 1),
       blamed(settings.probe_interval * settings.suspicion_mult * settings.suspicion_max_factor, 1.0,
              kLimiterKeys),
@@ -277,7 +282,11 @@ void Swim::leave(TimePoint now) { impl_->leave(now); }
 
 bool Swim::on_record(TimePoint now, const MemberRecord& record, bool direct) {
   if (impl_->quiet()) return true;
-  return impl_->take_record(now, record.id, record, direct ? Source::kOwner : Source::kBulk);
+  impl_->in_handshake = true;
+  const bool good =
+      impl_->take_record(now, record.id, record, direct ? Source::kOwner : Source::kBulk);
+  impl_->in_handshake = false;
+  return good;
 }
 
 void Swim::on_message(TimePoint now, const NodeId& from, const schema::Message& message) {

@@ -23,9 +23,10 @@
 // progress is kept elsewhere.
 // - After a pause of our own nobody is convicted for one suspicion window.
 //
-// Thread: one owner (control loop). Costs, whatever the number of members: per probe interval one PING with our record and one
-// PONG, per gossip interval one GOSSIP with one record of somebody else, per sync interval a digest of 0.6 kB. Only while there
-// is news (a change of state, an address, a run state) do all these carry more, and `gossip_fanout` GOSSIPs go out.
+// Thread: one owner (control loop). Costs, whatever the number of members: per probe interval one
+// PING with our record and one PONG, per gossip interval one GOSSIP with one record of somebody
+// else, per sync interval a digest of 0.6 kB. Only while there is news (a change of state, an
+// address, a run state) do all these carry more, and `gossip_fanout` GOSSIPs go out.
 #pragma once
 
 #include <cstdint>
@@ -58,15 +59,15 @@ struct SwimSettings {
   unsigned health_max = 8;  // local health multiplies timeouts and the probe interval by 1 to this
   Duration gossip_interval = std::chrono::milliseconds(200);
   unsigned gossip_fanout = 3;
-  unsigned hurry_fanout = 16;                                // of hurry(): everybody in a small cluster
+  unsigned hurry_fanout = 16;         // of hurry(): everybody in a small cluster
   unsigned retransmit_mult = 4;       // a change is sent mult * ceil(log10(n + 1)) times
   std::size_t news_bytes_max = 4096;  // records and accusations in one message, at most about
   Duration sync_interval = std::chrono::seconds(2);  // digest to one random member
-  // With neighbours: a probe of somebody else, of whom nothing has been heard for longest. A fifth of it after one that failed:
-  // where one died unseen there may be more.
+  // With neighbours: a probe of somebody else, of whom nothing has been heard for longest. A fifth
+  // of it after one that failed: where one died unseen there may be more.
   Duration sweep_interval = std::chrono::seconds(10);
-  Duration dead_retry = std::chrono::seconds(6);     // first; doubles to ten times that
-  Duration forget_after = std::chrono::hours(5);     // dead and left members
+  Duration dead_retry = std::chrono::seconds(6);  // first; doubles to ten times that
+  Duration forget_after = std::chrono::hours(5);  // dead and left members
   unsigned accusations_per_interval =
       4;  // taken from one accuser per probe interval; bucket of ten times that
   std::size_t members_max = 20000;
@@ -104,9 +105,9 @@ struct SwimMember {
 
   std::shared_ptr<const schema::MemberRecord> held;  // never null; shared: RecordAuthority::keep()
   TimePoint heard;                                   // last direct message
-  TimePoint renewed;  // when its record last got newer, by whoever's word
-  TimePoint changed;                                 // of `state`
-  float rtt_seconds = -1.0F;                         // < 0: unknown; smoothed
+  TimePoint renewed;             // when its record last got newer, by whoever's word
+  TimePoint changed;             // of `state`
+  float rtt_seconds = -1.0F;     // < 0: unknown; smoothed
   std::uint32_t place : 17 = 0;  // the table's: where it stands in the list of the living
   std::uint32_t told : 14 = 0;   // which of our own changes it has been sent; 0: none
   bool hinted : 1 = false;  // dead or left by others' unsigned word only: direct contact clears it
@@ -114,7 +115,8 @@ struct SwimMember {
 
 struct SwimEvent {
   // kRecord: a newer record of the same state (figures, address). kForgotten: out of the table.
-  // kUsurped: another process runs with our key and wins; kRefuted: we were accused and answered.
+  // kUsurped: another process runs with our key and wins; kRefuted: we were accused and answered
+  // (once, until nobody has accused us for two suspicions: counters().refutations counts each).
   enum class Kind {
     kJoined,
     kRecord,
@@ -130,7 +132,8 @@ struct SwimEvent {
   NodeId id;
   std::string name;
   std::string address;
-  schema::MemberState state = schema::MemberState::kAlive;  // of kUsurped: what the teller says of it
+  schema::MemberState state =
+      schema::MemberState::kAlive;  // of kUsurped: what the teller says of it
   Incarnation incarnation = 0;
 };
 
@@ -144,6 +147,7 @@ struct SwimCounters {
   std::uint64_t suspicions = 0, convictions = 0, refutations = 0;
   std::uint64_t accusations_dropped = 0;  // above an accuser's rate, or of unknown members
   std::uint64_t bad_signatures = 0;
+  std::uint64_t records_dropped = 0;  // of others, from one who showed forged ones, or too many
   std::uint64_t syncs = 0, records_repaired = 0;
 };
 
@@ -159,7 +163,8 @@ class Swim {
   // is taken. Signs.
   void set_own(TimePoint now, const schema::MemberRecord& own);
   [[nodiscard]] const schema::MemberRecord& own() const;  // as signed last
-  // Tells up to `hurry_fanout` members at once instead of at the next gossip interval: for changes that others wait for.
+  // Tells up to `hurry_fanout` members at once instead of at the next gossip interval: for changes
+  // that others wait for.
   void hurry();
   // We leave: the signed record with left = true spreads as LEAVE to every member
   // (take_outgoing()).
@@ -177,11 +182,11 @@ class Swim {
   void on_link(TimePoint now, const NodeId& id, bool up);
   // The owner did not run for so long that it must have been stopped.
   void on_own_pause(TimePoint now);
-  // Only with partial views: who may be probed and gossiped with directly. Now and then a member of whom there has been no
-  // news for long is probed too (sweep_interval), since all its neighbours may have died with it: the owner makes a link for
-  // a PING to a member without one, and keeps it for the answer.
-  // nullopt: everybody. A
-  // lost link should be told (on_link) before the neighbour that it led to is dropped here.
+  // Only with partial views: who may be probed and gossiped with directly. Now and then a member of
+  // whom there has been no news for long is probed too (sweep_interval), since all its neighbours
+  // may have died with it: the owner makes a link for a PING to a member without one, and keeps it
+  // for the answer. nullopt: everybody. A lost link should be told (on_link) before the neighbour
+  // that it led to is dropped here.
   void set_neighbours(std::optional<std::vector<NodeId>> neighbours);
 
   void tick(TimePoint now);

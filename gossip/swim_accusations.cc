@@ -32,7 +32,8 @@ void Swim::Impl::take_accusation(TimePoint now, const NodeId& from, const Accusa
   if (accusation.accuser == own.id || accusation.accuser == accusation.subject) return;
   if (accusation.subject == own.id) {
     // What we told it of our answer was lost.
-    if (SwimMember* teller = table.find(from); teller != nullptr && accusation.incarnation < own.incarnation)
+    if (SwimMember* teller = table.find(from);
+        teller != nullptr && accusation.incarnation < own.incarnation)
       teller->told = 0;
     if (accusation.incarnation == own.incarnation && believe(now, accusation)) {
       refute(now, accusation.accuser);
@@ -196,7 +197,9 @@ void Swim::Impl::refute(TimePoint now, const NodeId& accuser) {
   sign_own();
   own_matters();
   ++counters.refutations;
-  emit(SwimEvent::Kind::kRefuted, own);
+  // Said once, however often it is repeated: a liar may go on for hours.
+  if (now >= refuted_quiet_until) emit(SwimEvent::Kind::kRefuted, own);
+  refuted_quiet_until = now + 2 * suspicion::longest(settings, members_and_self());
   // Being accused says that we may be slow; one accuser says it once in a while, however often it
   // repeats itself.
   if (blamed.take(now, accuser)) change_health(+1);
@@ -219,9 +222,9 @@ void Swim::Impl::tell_answer(TimePoint now, const NodeId& to, const SwimMember& 
   if (to == subject.record().id || table.find(to) == nullptr || !reachable(to)) return;
   if (!told_accusations.take(now, to)) return;
   schema::Gossip answer{compose(to, settings.news_bytes_max / 4)};
-  const bool there = std::ranges::any_of(answer.news.records, [&](const schema::MemberRecord& record) {
-    return record.id == subject.record().id;
-  });
+  const bool there = std::ranges::any_of(
+      answer.news.records,
+      [&](const schema::MemberRecord& record) { return record.id == subject.record().id; });
   if (!there) answer.news.records.push_back(subject.record());
   send(to, std::move(answer));
 }

@@ -117,15 +117,20 @@ struct Swim::Impl {
   // False: the signature is wrong.
   bool take_record(TimePoint now, const NodeId& from, const schema::MemberRecord& record,
                    Source source);
-  bool take_stranger(TimePoint now, const schema::MemberRecord& record, Source source);
+  bool take_stranger(TimePoint now, const NodeId& from, const schema::MemberRecord& record,
+                     Source source);
+  [[nodiscard]] bool may_introduce(TimePoint now, const NodeId& from,
+                                   const schema::MemberRecord& record);
   bool take_newer(TimePoint now, const NodeId& from, SwimMember& member,
                   const schema::MemberRecord& record, Source source);
   void take_older_of_owner(TimePoint now, SwimMember& member, const schema::MemberRecord& record);
   void take_older_told(TimePoint now, const NodeId& from, SwimMember& member,
                        const schema::MemberRecord& record);
   void clear_hint(TimePoint now, SwimMember& member);
-  bool take_own(TimePoint now, const schema::MemberRecord& record);
-  bool check(const schema::MemberRecord& record);
+  bool take_own(TimePoint now, const NodeId& from, const schema::MemberRecord& record);
+  enum class Verdict { kGood, kForged, kUnchecked };  // kUnchecked: above the allowance of `from`
+  Verdict check(TimePoint now, const NodeId& from, const schema::MemberRecord& record);
+  [[nodiscard]] bool is_distrusted(TimePoint now, const NodeId& id);
   // The one place where a member's record or state changes: table, timers, events, rumours.
   void store(TimePoint now, SwimMember& member, schema::MemberRecord record,
              schema::MemberState state, Source source, bool wave);
@@ -186,15 +191,16 @@ struct Swim::Impl {
   [[nodiscard]] bool is_probed(const NodeId& id) const;
 
   // ---- swim_news.cc
-  // What must be told: our record if `to` may not have it as it matters, what is held against `to` and `about`, what changed.
-  // Besides, with budgets that do not depend on what there is to say: kOwn our record, kOthers one of somebody else.
+  // What must be told: our record if `to` may not have it as it matters, what is held against `to`
+  // and `about`, what changed. Besides, with budgets that do not depend on what there is to say:
+  // kOwn our record, kOthers one of somebody else.
   schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId(),
                        Fill fill = Fill::kNothing);
   void add_own(NewsWriter& writer, const NodeId& to, Fill fill);
   void add_of_others(NewsWriter& writer, const NodeId& to);
   [[nodiscard]] bool has_news() const { return own_repeats > 0 || changes.size() > 0; }
-  // Newer figures of a member are told on by everybody once per period: in waves that reach all, of which there are as many as
-  // one record per gossip interval has room for.
+  // Newer figures of a member are told on by everybody once per period: in waves that reach all, of
+  // which there are as many as one record per gossip interval has room for.
   [[nodiscard]] Duration wave_period() const;
   [[nodiscard]] bool next_wave(TimePoint before, TimePoint now) const;
   void add_changes(NewsWriter& writer, const NodeId& to);
@@ -215,14 +221,15 @@ struct Swim::Impl {
   // ---- ourselves
   Random random;
   schema::MemberRecord own;
-  std::uint32_t own_mark = 0;    // number of the last change of ours that matters, 1 to 16383
-  unsigned own_repeats = 0;      // messages that still carry it, whoever has been told
+  std::uint32_t own_mark = 0;  // number of the last change of ours that matters, 1 to 16383
+  unsigned own_repeats = 0;    // messages that still carry it, whoever has been told
   bool leaving = false;
   bool usurped = false;
   unsigned health = 0;
   TimePoint hold_until;                  // nobody is accused or convicted before it
   TimePoint many_dying_until;            // every twentieth is suspect, or was a moment ago
   TimePoint refute_after;                // two refutations keep a distance
+  TimePoint refuted_quiet_until;         // no event for refutations till then
   std::optional<NodeId> refute_pending;  // accused too soon after the last one, by whom
 
   // ---- the others
@@ -256,6 +263,11 @@ struct Swim::Impl {
   RateLimiter requesters;
   RateLimiter told_accusations;
   RateLimiter synced;
+  RateLimiter checks;                        // signatures of records, whoever's
+  std::map<NodeId, TimePoint> distrusted;    // showed a wrong signature, until then; <= 256
+  std::map<NodeId, std::size_t> introduced;  // members that nobody had named before, <= 1024
+  TimePoint introduced_until;
+  bool in_handshake = false;  // whose records the transport's limits hold down
   RateLimiter figures_taken;  // relayed figures: what their signatures may cost us
   RateLimiter blamed;         // whose accusation of us raised our health
 

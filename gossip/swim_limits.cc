@@ -27,4 +27,9 @@ bool RateLimiter::take(TimePoint now, const NodeId& key) {
   return tokens >= 1.0;
 }
 
+bool RateLimiter::empty(TimePoint now, const NodeId& key) const {
+  const auto it = buckets_.find(key);
+  return it != buckets_.end() && tokens_at(it->second, now) < 1.0;
+}
+
 }  // namespace kith::gossip

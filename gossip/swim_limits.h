@@ -21,6 +21,8 @@ class RateLimiter {
 
   // Takes a token of `key`, or returns false.
   bool take(TimePoint now, const NodeId& key);
+  // Whether take() would get nothing from what is there.
+  [[nodiscard]] bool empty(TimePoint now, const NodeId& key) const;
   [[nodiscard]] std::size_t size() const { return buckets_.size(); }
 
  private:

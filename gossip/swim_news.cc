@@ -1,6 +1,6 @@
 // What rides on a message: our own record, then what is held against the receiver, then what
-// changed (least told first). A PING has our newest figures besides, one GOSSIP per interval somebody else's: that is all in
-// a quiet cluster.
+// changed (least told first). A PING has our newest figures besides, one GOSSIP per interval
+// somebody else's: that is all in a quiet cluster.
 #include <algorithm>
 
 #include "gossip/swim_impl.h"
@@ -98,7 +98,8 @@ void Swim::Impl::add_own(NewsWriter& writer, const NodeId& to, Fill fill) {
   if (member != nullptr) member->told = own_mark;
 }
 
-// Newer figures; if there are none, everybody's record in turn: what rumours missed comes by in the end.
+// Newer figures; if there are none, everybody's record in turn: what rumours missed comes by in the
+// end.
 void Swim::Impl::add_of_others(NewsWriter& writer, const NodeId& to) {
   const auto place = figures.next(std::nullopt);
   if (place) {

@@ -17,12 +17,12 @@ constexpr std::size_t kRelaysMax = 256;
 constexpr std::size_t kHurriedMax = 256;
 constexpr int kHurriedPerTick = 2;
 constexpr std::size_t kSweepsMax = 64;
-constexpr int kSweepTries = 32;     // members looked at for one whose news is old
-constexpr int kDialIntervals = 5;   // for the owner to make a link
-constexpr int kNewsIntervals = 50;  // younger news says that it lives
+constexpr int kSweepTries = 32;      // members looked at for one whose news is old
+constexpr int kDialIntervals = 5;    // for the owner to make a link
+constexpr int kNewsIntervals = 50;   // younger news says that it lives
 constexpr int kSweepsWhenDying = 5;  // times as many
-constexpr int kLateIntervals = 8;   // so long a late PONG still tells the round-trip time
-constexpr float kRttWeight = 0.2F;  // of a new sample
+constexpr int kLateIntervals = 8;    // so long a late PONG still tells the round-trip time
+constexpr float kRttWeight = 0.2F;   // of a new sample
 
 std::size_t news_bytes(const SwimSettings& settings) { return settings.news_bytes_max / 4; }
 
@@ -101,8 +101,8 @@ void Swim::Impl::start_probe(TimePoint now, SwimMember& member) {
     ask_helpers(now, sequence, probe);
 }
 
-// Who trains has new figures in every wave, and may be out of our reach and well. Where many are dying, some may have died with
-// all who watched them: then old news is suspicious sooner.
+// Who trains has new figures in every wave, and may be out of our reach and well. Where many are
+// dying, some may have died with all who watched them: then old news is suspicious sooner.
 bool Swim::Impl::is_stale(TimePoint now, const SwimMember& member) const {
   const Duration soon = settings.probe_interval * kNewsIntervals;
   const Duration due = now < many_dying_until ? soon : std::max(soon, wave_period() * 3 / 2);
@@ -117,12 +117,15 @@ void Swim::Impl::look(TimePoint now, const NodeId& id) {
     to_sweep.push_back(id);
 }
 
-// Whose neighbours are all gone would otherwise be held alive for ever. Who is suspect is being looked at already.
+// Whose neighbours are all gone would otherwise be held alive for ever. Who is suspect is being
+// looked at already.
 void Swim::Impl::sweep_tick(TimePoint now) {
   next_sweep = now + settings.sweep_interval / (now < many_dying_until ? kSweepsWhenDying : 1);
   if (leaving || table.living() == 0) return;
   SwimMember* stalest = nullptr;
-  const auto news_of = [](const SwimMember& member) { return std::max(member.heard, member.renewed); };
+  const auto news_of = [](const SwimMember& member) {
+    return std::max(member.heard, member.renewed);
+  };
   for (int tries = 0; tries < kSweepTries; ++tries) {
     SwimMember* member = table.draw(random);
     const NodeId& id = member->record().id;

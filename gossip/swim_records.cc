@@ -12,6 +12,10 @@ using schema::MemberState;
 namespace {
 
 constexpr std::size_t kBehindMax = 64;
+constexpr std::size_t kDistrustedMax = 256;
+constexpr int kDistrustIntervals = 50;  // 10 s at preset local
+constexpr std::size_t kIntroducersMax = 1024;
+constexpr std::size_t kIntroducedAtFirst = 512;
 constexpr std::uint32_t kOwnMarks = (1U << 14) - 1;  // SwimMember::told has 14 bits
 
 bool is_gone(MemberState state) { return !is_living(state); }
@@ -40,21 +44,47 @@ bool matters(const MemberRecord& a, const MemberRecord& b) {
          a.shares_data != b.shares_data;
 }
 
-bool Swim::Impl::check(const MemberRecord& record) {
-  if (authority.verify(record)) return true;
+// A signature costs 100 us to check and nothing to invent: nobody makes us check more than its
+// allowance, and who showed a wrong one is not believed about others for a while. Whoever is honest
+// checks before it tells on.
+Swim::Impl::Verdict Swim::Impl::check(TimePoint now, const NodeId& from,
+                                      const MemberRecord& record) {
+  const bool own_word = from == record.id;
+  if (!own_word && is_distrusted(now, from)) return Verdict::kUnchecked;
+  if (!in_handshake && !checks.take(now, from)) {
+    ++counters.records_dropped;
+    return Verdict::kUnchecked;
+  }
+  if (authority.verify(record)) return Verdict::kGood;
   ++counters.bad_signatures;
+  if (distrusted.size() < kDistrustedMax || distrusted.contains(from))
+    distrusted[from] = now + settings.probe_interval * kDistrustIntervals;
+  return Verdict::kForged;
+}
+
+bool Swim::Impl::is_distrusted(TimePoint now, const NodeId& id) {
+  if (distrusted.size() >= kDistrustedMax)
+    std::erase_if(distrusted, [now](const auto& entry) { return entry.second <= now; });
+  const auto it = distrusted.find(id);
+  if (it == distrusted.end()) return false;
+  if (it->second > now) {
+    ++counters.records_dropped;
+    return true;
+  }
+  distrusted.erase(it);
   return false;
 }
 
 void Swim::Impl::emit(SwimEvent::Kind kind, const MemberRecord& record) {
-  events.push_back({kind, record.id, record.name, record.control_address, record.state, record.incarnation});
+  events.push_back(
+      {kind, record.id, record.name, record.control_address, record.state, record.incarnation});
 }
 
 bool Swim::Impl::take_record(TimePoint now, const NodeId& from, const MemberRecord& record,
                              Source source) {
-  if (record.id == own.id) return take_own(now, record);
+  if (record.id == own.id) return take_own(now, from, record);
   SwimMember* member = table.find(record.id);
-  if (member == nullptr) return take_stranger(now, record, source);
+  if (member == nullptr) return take_stranger(now, from, record, source);
   if (compare_records(record, member->record()) > 0)
     return take_newer(now, from, *member, record, source);
   if (source == Source::kOwner)
@@ -64,14 +94,17 @@ bool Swim::Impl::take_record(TimePoint now, const NodeId& from, const MemberReco
   return true;
 }
 
-bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source source) {
+bool Swim::Impl::take_stranger(TimePoint now, const NodeId& from, const MemberRecord& record,
+                               Source source) {
   const bool hinted = source != Source::kOwner && is_gone(record.state) && !record.left;
   if (hinted) {
     const auto it = forgotten.find(record.id);
     if (it != forgotten.end() && record.incarnation <= it->second) return true;
   }
-  if (table.full()) return true;
-  if (!check(record)) return false;
+  if (table.full() || !may_introduce(now, from, record)) return true;
+  if (const Verdict verdict = check(now, from, record); verdict != Verdict::kGood)
+    return verdict != Verdict::kForged;
+  if (source != Source::kOwner && from != record.id) ++introduced[from];
   MemberRecord kept = record;
   kept.state = record.left ? MemberState::kLeft : hinted ? record.state : MemberState::kAlive;
   SwimMember& member = table.add(now, authority.keep(kept));
@@ -92,14 +125,34 @@ bool Swim::Impl::take_stranger(TimePoint now, const MemberRecord& record, Source
   return true;
 }
 
+// Keys, and so ids, are made for nothing: one member may name two for each whom others named, and a
+// WELCOME's worth and more at first. The counts are of this hour: who lives on knows most members
+// and hears of few.
+bool Swim::Impl::may_introduce(TimePoint now, const NodeId& from, const MemberRecord& record) {
+  if (from == record.id) return true;
+  if (now >= introduced_until) {
+    introduced.clear();
+    introduced_until = now + std::chrono::hours(1);
+  }
+  if (introduced.size() >= kIntroducersMax && !introduced.contains(from)) introduced.clear();
+  const auto it = introduced.find(from);
+  const std::size_t named = it == introduced.end() ? 0 : it->second;
+  const std::size_t by_others = table.members().size() - std::min(table.members().size(), named);
+  if (named < kIntroducedAtFirst + 2 * by_others) return true;
+  ++counters.records_dropped;
+  return false;
+}
+
 bool Swim::Impl::take_newer(TimePoint now, const NodeId& from, SwimMember& member,
                             const MemberRecord& record, Source source) {
   const MemberRecord& held = member.record();
   // Left is left, for this life.
   if (held.left && !record.left && life_of(record) == life_of(held)) return true;
   const bool only_figures = source != Source::kOwner && !matters(record, held);
-  if (only_figures && !figures_taken.take(now, own.id)) return true;  // there will be newer ones
-  if (!check(record)) return false;
+  if (only_figures && figures_taken.empty(now, own.id)) return true;  // there will be newer ones
+  if (const Verdict verdict = check(now, from, record); verdict != Verdict::kGood)
+    return verdict != Verdict::kForged;
+  if (only_figures) figures_taken.take(now, own.id);  // forged ones take nothing from the others
   const bool wave = next_wave(std::exchange(member.renewed, now), now);
   const bool risen = record.incarnation != held.incarnation || record.boot_nonce != held.boot_nonce;
   const bool still_gone = is_gone(held.state) && is_gone(record.state) && source != Source::kOwner;
@@ -169,11 +222,12 @@ void Swim::Impl::take_older_told(TimePoint now, const NodeId& from, SwimMember& 
   }
 }
 
-bool Swim::Impl::take_own(TimePoint, const MemberRecord& record) {
+bool Swim::Impl::take_own(TimePoint now, const NodeId& from, const MemberRecord& record) {
   const auto theirs = life_of(record);
   const auto ours = life_of(own);
   if (theirs > ours) {
-    if (!check(record)) return false;
+    if (const Verdict verdict = check(now, from, record); verdict != Verdict::kGood)
+      return verdict != Verdict::kForged;
     if (!usurped) emit(SwimEvent::Kind::kUsurped, record);
     usurped = true;
     return true;
@@ -186,7 +240,8 @@ bool Swim::Impl::take_own(TimePoint, const MemberRecord& record) {
   const bool later =
       theirs == ours && record.incarnation == own.incarnation && record.version > own.version;
   if (!higher && !later) return true;
-  if (!check(record)) return false;
+  if (const Verdict verdict = check(now, from, record); verdict != Verdict::kGood)
+    return verdict != Verdict::kForged;
   if (later) own.version = record.version;
   if (higher) raise_own(record.incarnation);
   sign_own();

@@ -34,7 +34,7 @@ MembershipOracle::Settings membership_oracle_settings(const SimulationSettings& 
   oracle.bounds = membership_bounds(s);
   // Where a third of the nodes stand still at any time, nobody can promise a bound.
   const bool ordinary = s.loss <= 0.1 && s.reorder <= 0.3 && s.slow <= 0.15 && s.pauses <= 0.5 &&
-                        s.churn <= 2.0 && s.fail <= 0.2;
+                        s.churn <= 2.0 && s.fail <= 0.5;
   oracle.judge_completeness = ordinary;
   oracle.judge_accuracy = ordinary && s.loss <= 0.05;
   oracle.judge_dissemination = ordinary && s.loss <= 0.01 && s.reorder <= 0.1 && s.pauses <= 0.0 &&

@@ -147,5 +147,100 @@ TEST(HostileMember, IsAnsweredWithBoundedBytes) {
   EXPECT_LT(answered, sent) << "nothing is amplified";
 }
 
+// ---- records that cost us signatures, or room
+
+class RecordForger : public ::testing::Test {
+ protected:
+  RecordForger() : network_(12, kLocal, 3) {
+    network_.introduce_all();
+    network_.run(seconds(3));
+  }
+  MemberRecord stranger(std::size_t number, bool forged) {
+    MemberRecord record;
+    record.id = test_id(1000 + number);
+    record.incarnation = 1ULL << 32;
+    network_.node(kHostile).authority.sign(record);
+    if (forged) record.signature[0] ^= 1;
+    return record;
+  }
+  void say(std::vector<MemberRecord> records) {
+    schema::Gossip gossip;
+    gossip.news.records = std::move(records);
+    victim().on_message(network_.now(), network_.node(kHostile).id, gossip);
+  }
+  Swim& victim() { return network_.swim(0); }
+  std::uint64_t verified() { return network_.node(0).authority.verified; }
+
+  static constexpr std::size_t kHostile = 5;
+  SwimNetwork network_;
+};
+
+TEST_F(RecordForger, HasOneSignatureCheckedAndThenNoneForAWhile) {
+  const std::uint64_t before = verified();
+  for (std::size_t message = 0; message < 20; ++message) {
+    std::vector<MemberRecord> records;
+    for (std::size_t i = 0; i < 60; ++i) records.push_back(stranger(60 * message + i, true));
+    say(std::move(records));
+  }
+  EXPECT_EQ(verified(), before + 1);
+  EXPECT_EQ(victim().members().size(), 11U);
+  say({stranger(5000, false)});
+  EXPECT_EQ(victim().members().size(), 11U) << "nor is it believed about others";
+  network_.run(seconds(11));
+  say({stranger(5001, false)});
+  EXPECT_EQ(victim().members().size(), 12U) << "but later it is";
+}
+
+TEST_F(RecordForger, KeepsNobodyFromHearingOthersFigures) {
+  MemberRecord own = network_.swim(3).own();
+  for (std::size_t i = 0; i < 200; ++i) {  // newer figures of node 3, that it never signed
+    ++own.version;
+    own.step = 1;
+    say({own});
+  }
+  own = network_.swim(3).own();
+  own.step = 77;
+  network_.swim(3).set_own(network_.now(), own);
+  schema::Gossip relayed;
+  relayed.news.records.push_back(network_.swim(3).own());
+  victim().on_message(network_.now(), network_.node(4).id, relayed);
+  EXPECT_EQ(victim().find(own.id)->record().step, 77U);
+}
+
+TEST_F(RecordForger, WithManyKeysFillsNoTable) {
+  for (std::size_t message = 0; message < 2000; ++message) {
+    say({stranger(3 * message, false), stranger(3 * message + 1, false)});
+    network_.run(milliseconds(20));
+  }
+  EXPECT_LE(victim().members().size(), 11U + 512U + 2U * 11U);
+  EXPECT_GT(victim().members().size(), 300U);
+}
+
+TEST_F(RecordForger, MayShowOnlySoManySignaturesEvenGoodOnes) {
+  const std::uint64_t before = verified();
+  MemberRecord record = stranger(1, false);
+  for (std::size_t i = 0; i < 5000; ++i) {
+    ++record.incarnation;
+    network_.node(kHostile).authority.sign(record);
+    say({record});
+  }
+  EXPECT_LE(verified(), before + 513);
+  EXPECT_GT(victim().counters().records_dropped, 4000U);
+}
+
+TEST_F(RecordForger, CannotBringBackWhoLeftInThatLife) {
+  MemberRecord left = stranger(1, false);
+  left.left = true;
+  network_.node(kHostile).authority.sign(left);
+  say({left});
+  ASSERT_EQ(victim().find(left.id)->state(), MemberState::kLeft);
+  MemberRecord hearsay = stranger(1, false);
+  for (const MemberState state : {MemberState::kAlive, MemberState::kSuspect, MemberState::kDead}) {
+    hearsay.state = state;
+    say({hearsay});
+    EXPECT_EQ(victim().find(left.id)->state(), MemberState::kLeft) << "LEFT beats hearsay";
+  }
+}
+
 }  // namespace
 }  // namespace kith::gossip::testing

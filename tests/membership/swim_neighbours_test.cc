@@ -94,9 +94,7 @@ TEST_F(Ring, ADeathSeenByNeighboursIsConcludedByAll) {
 TEST_F(Ring, HalvesThatHoldEachOtherForDeadHealOverOneLink) {
   ASSERT_TRUE(network_.run_until([&] { return network_.all_well(); }, seconds(60)));
   const auto half = [](std::size_t i) { return i < kNodes / 2; };
-  network_.cut = [half](std::size_t from, std::size_t to) {
-    return half(from) != half(to);
-  };
+  network_.cut = [half](std::size_t from, std::size_t to) { return half(from) != half(to); };
   network_.run(seconds(120));
   EXPECT_EQ(network_.swim(5).count(MemberState::kDead), kNodes / 2);
   const auto figures = [this](TestNode& node) {

@@ -138,6 +138,19 @@ TEST(Accusation, IsToldToTheAccusedFirst) {
   EXPECT_EQ(pong.news.accusations.front().subject, network.node(2).id);
 }
 
+TEST(Refutation, IsSaidOnceHoweverLongALiarGoesOn) {
+  SwimNetwork network(3, kLocal, 7);
+  network.introduce_all();
+  for (int i = 0; i < 60; ++i) {
+    schema::Gossip news = gossip_of(network, 1);
+    news.news.accusations.push_back(signed_accusation(network, 1, 0));
+    network.swim(0).on_message(network.now(), network.node(1).id, news);
+    network.run(seconds(1));
+  }
+  EXPECT_GT(network.swim(0).counters().refutations, 30U);
+  EXPECT_EQ(network.events_of(SwimEvent::Kind::kRefuted), 1U);
+}
+
 TEST(Refutation, KeepsADistanceAndLosesNone) {
   SwimNetwork network(3, kLocal, 7);
   network.introduce_all();

@@ -129,6 +129,17 @@ TEST(Membership, HalfTheNodesDieAtOnceAndAllOthersKnow) {
   EXPECT_LT(report.detection_p99_seconds, report.removal_bound_seconds);
 }
 
+// Some die with all who watched them: who hears of so many deaths looks for them.
+TEST(Membership, WithPartialViewsHalfTheNodesDieAtOnceAndAllOthersKnow) {
+  SimulationSettings settings = swarm_of(200, 60);
+  settings.partial_view_above = 100;
+  settings.fail = 0.5;
+  const SimulationReport report = run_simulation(settings);
+  EXPECT_TRUE(report.ok) << report.text;
+  EXPECT_GT(report.deaths, 80U);
+  EXPECT_LT(report.detection_p99_seconds, report.removal_bound_seconds);
+}
+
 TEST(Membership, TheSameSeedGivesTheSameHash) {
   SimulationSettings settings = swarm_of(40, 30, 5);
   settings.loss = settings.reorder = settings.duplicate = 0.1;
