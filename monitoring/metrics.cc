@@ -70,7 +70,8 @@ void Metrics::Impl::identity(Exposition& out, const NodeSnapshot& s) const {
               s.run_state == state ? 1 : 0, {{"state", state}});
   }
   out.gauge("kith_config_last_reload_successful",
-            "1 if the configuration in use was read without an error.", 1);
+            "1 if the configuration was read without an error, at the start or the last SIGHUP.",
+            s.reload_successful ? 1 : 0);
 }
 
 void Metrics::Impl::training(Exposition& out, const NodeSnapshot& s) const {

@@ -57,6 +57,7 @@ struct StepLogCounts {
 struct NodeSnapshot {
   // identity
   std::string name, id, run, model_hash, version;
+  bool reload_successful = true;  // of the configuration, at the start or the last SIGHUP
   std::string cluster, method;
   std::string run_state;             // one of kRunStateNames
   std::string waiting_for, trouble;  // sentences; "" if there is nothing to say

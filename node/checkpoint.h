@@ -7,6 +7,7 @@
 // thread; load at start.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
@@ -54,6 +55,7 @@ struct LoadedCheckpoint {
 class CheckpointStore {
  public:
   CheckpointStore(std::string folder, unsigned keep, LogSink& log);  // keep >= 1
+  void set_keep(unsigned keep) { keep_ = keep; }                     // any thread
 
   // Streams the replica's fragments (replica is frozen by the caller) into a new file, then prunes.
   // On error the old files are intact. Returns the path. `after_read` is called exactly once, also
@@ -81,7 +83,7 @@ class CheckpointStore {
   static void set_aside(const std::string& path);
 
   std::string folder_;
-  unsigned keep_;
+  std::atomic<unsigned> keep_;
   LogSink& log_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "node/control_loop.h"
+#include "node/text.h"
 
 namespace kith::node {
 
@@ -265,12 +266,14 @@ void ControlLoop::adopt_assembled() {
                              : belief_.depth;
       depth_ahead_ = static_cast<std::int64_t>(given) -
                      static_cast<std::int64_t>(parts_.trainer->stats().steps);
-      say(LogLevel::kInfo, "joined the run with the cluster's state",
-          {{"from", roster_.name_of(donor_)},
-           {"members", std::to_string(1 + roster_.count(MemberState::kAlive))},
-           {"bytes", std::to_string(bytes)},
-           {"seconds", std::to_string(to_seconds(now() - adoption_began_))},
-           {"progress", std::to_string(progress_.samples())}});
+      // The one line that a person who starts a node waits for.
+      say(LogLevel::kInfo,
+          "joined run " + parts_.config->run.id + " via " + roster_.name_of(donor_) + ": " +
+              std::to_string(1 + roster_.count(MemberState::kAlive)) + " members, synced model (" +
+              bytes_text(static_cast<double>(bytes)) + ") in " +
+              decimals(to_seconds(now() - adoption_began_), 2) + " s, starting at step " +
+              std::to_string(given),
+          {{"progress", std::to_string(progress_.samples())}});
       if (state_ == RunState::kJoining) start_training();
     });
   });

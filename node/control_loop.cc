@@ -39,6 +39,10 @@ void ControlLoop::post(std::function<void()> command) {
   wake_.ring();
 }
 
+void ControlLoop::checkpoint_interval_changed() {
+  post([this] { schedule_checkpoint(); });
+}
+
 void ControlLoop::request_leave() {
   leave_requested_ = true;
   wake_.ring();

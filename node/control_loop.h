@@ -36,6 +36,7 @@
 #include "node/handshake.h"
 #include "node/join.h"
 #include "node/mesh.h"
+#include "node/reload.h"
 #include "node/roster.h"
 #include "node/state_assembly.h"
 #include "node/wake.h"
@@ -71,6 +72,7 @@ struct ControlParts {
   // From a checkpoint: what the cluster had done, and whether this node has ever trained or
   // adopted.
   std::optional<CheckpointFacts> restored;
+  const LiveSettings* live = nullptr;              // null: those of the configuration
   std::atomic<Samples>* others_samples = nullptr;  // read by the trainer for the schedule
   std::atomic<double>* length_samples =
       nullptr;  // read by the trainer's listener; 0 = endless, or counted in steps
@@ -117,6 +119,7 @@ class ControlLoop {
 
   // Any thread, async-signal safe: leave in order.
   void request_leave();
+  void checkpoint_interval_changed();  // in LiveSettings
   // Any thread: queued, executed on the loop; the result comes back through the callback on the
   // loop's thread. What is still queued when run() ends is dropped: ask ended().
   void checkpoint_now(std::function<void(const Result<std::string>&)> done);

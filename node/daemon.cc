@@ -82,8 +82,12 @@ class LateHandler final : public monitoring::HttpHandler {
 // control loop).
 class Daemon {
  public:
-  Daemon(const Config& config, LogSink& log)
-      : config_(config), journal_(clock_, log, event_kind), log_(journal_.events()) {}
+  Daemon(const Config& config, LogSink& log, ReloadHooks hooks)
+      : config_(config),
+        journal_(clock_, log, event_kind),
+        log_(journal_.events()),
+        live_(config),
+        reloader_(config, std::move(hooks), live_, [this] { on_reload(); }, log_) {}
 
   // From nothing to bound and wired; nothing runs yet.
   Status make();
@@ -101,12 +105,15 @@ class Daemon {
   [[nodiscard]] ControlParts control_parts();
   void begin();
   int end(int code);
+  void on_reload();
 
   // With what make() finds out: the data directory, the name, the address for others.
   Config config_;
   const SystemClock clock_;
   monitoring::Journal journal_;
   LogSink& log_;  // the journal's, which passes everything on
+  LiveSettings live_;
+  Reloader reloader_;
   bool complete_ = false;
   std::optional<RunInput> input_;
   std::optional<Home> home_;
@@ -266,6 +273,7 @@ ControlParts Daemon::control_parts() {
   parts.http_address = http_->address();
   parts.seed = random_->fork("control loop").next();
   if (restored_) parts.restored = restored_->facts;
+  parts.live = &live_;
   parts.others_samples = &listener_.others_samples;
   parts.length_samples = &listener_.length_samples;
   parts.others_steps = &listener_.others_steps;
@@ -283,7 +291,7 @@ void Daemon::make_loop() {
   loop_pointer_ = loop_.get();
   listener_.loop = loop_.get();
   view_ = std::make_unique<NodeViewAdapter>(config_, *loop_, *trainer_, input_->schema_hash, clock_,
-                                            step_log_.get());
+                                            step_log_.get(), live_);
   routes_ = std::make_unique<monitoring::Routes>(*view_, *metrics_, journal_, clock_);
   late_.routes = routes_.get();
 }
@@ -304,11 +312,16 @@ void Daemon::begin() {
 
 int Daemon::run() {
   begin();
-  const SignalWatch signals([this] { loop_->request_leave(); });
+  const SignalWatch signals([this] { loop_->request_leave(); }, [this] { reloader_.reload(); });
   announce("name=" + config_.node.name + " id=" + home_->identity.id().hex() +
            " address=" + (network_.control ? network_.control->bound_address() : "-") +
            " http=" + http_->address() + "\n");
   return end(loop_->run());
+}
+
+void Daemon::on_reload() {
+  store_->set_keep(live_.checkpoint_keep);
+  loop_->checkpoint_interval_changed();
 }
 
 int Daemon::end(int code) {
@@ -329,12 +342,12 @@ int Daemon::end(int code) {
 
 }  // namespace
 
-int run_daemon(const Config& config, LogSink& log) {
+int run_daemon(const Config& config, LogSink& log, ReloadHooks hooks) {
   SignalWatch::block();
   raise_open_files();
   const char* faults = std::getenv("KITH_FAULTS");
   Status made = arm_faults(faults != nullptr ? faults : "");
-  Daemon daemon(config, log);
+  Daemon daemon(config, log, std::move(hooks));
   if (made) made = daemon.make();
   if (made) return daemon.complete() ? 0 : daemon.run();
   log.log(LogLevel::kError, "kithd", made.error().message);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "node/config.h"
+#include "node/reload.h"
 
 namespace kith::node {
 
@@ -12,6 +13,6 @@ namespace kith::node {
 // directory's boot counter was behind what other members remember, and has been raised).
 inline constexpr int kStartAgain = -1;
 
-int run_daemon(const Config& config, LogSink& log);
+int run_daemon(const Config& config, LogSink& log, ReloadHooks hooks = {});
 
 }  // namespace kith::node

@@ -22,6 +22,7 @@ constexpr char kExamples[] =
     "  kithd -c run.toml --name b --listen 127.0.0.1:7410 --http 127.0.0.1:7490 --data-dir run/b "
     "--join 127.0.0.1:7400\n"
     "  kithd -c run.toml --set train.learning_rate=0.01 --check\n"
+    "  kithd -c run.toml --dry-run\n"
     "\n"
     "Every key can be set in the file, as KITH_<TABLE>_<KEY> in the environment, or with --set;\n"
     "flags win over the environment, the environment over the file.\n"
@@ -76,6 +77,8 @@ class FlagParser {
     app_.add_flag("--insecure", parsed_.insecure,
                   "allow other than loopback addresses without a key");
     app_.add_flag("--check", parsed_.check, "say whether the configuration is valid, and exit");
+    app_.add_flag("--dry-run", parsed_.dry_run,
+                  "say what a run takes (size, memory, bytes of an averaging, share of a link), and exit");
     app_.add_option("--join-timeout", join_timeout_,
                     "give up (exit 4) when no seed answered in time")
         ->type_name("DURATION");

@@ -17,7 +17,7 @@ namespace kith::node {
 struct ParsedFlags {
   std::string file;         // -c, --config; empty: none
   std::vector<Flag> flags;  // --set and its shortcuts, in the order in which they were given
-  bool standalone = false, bootstrap = false, insecure = false, check = false;
+  bool standalone = false, bootstrap = false, insecure = false, check = false, dry_run = false;
   Duration join_timeout{0};  // 0: for ever
   // --help and --version: print this on stdout and exit 0. Empty otherwise.
   std::string answer;

@@ -9,6 +9,7 @@
 #include "node/config.h"
 #include "node/daemon.h"
 #include "node/daemon_flags.h"
+#include "node/dry_run.h"
 #include "node/log_format.h"
 
 namespace {
@@ -38,13 +39,22 @@ int main(int argc, char** argv) {
     std::printf("%s\n", report->c_str());
     return 0;
   }
+  if (flags->dry_run) {
+    const auto report = dry_run_report(*config);
+    if (!report) return refuse(report.error());
+    std::fputs(report->c_str(), stdout);
+    return 0;
+  }
   const auto format = parse_log_format(config->log.format);
   const auto level = parse_log_level(config->log.level);
   if (!format) return refuse(format.error());
   if (!level) return refuse(level.error());
   FormatLog log(log_settings(*format, *level));
   for (const std::string& note : config->notes) log.log(kith::LogLevel::kWarn, "config", note);
-  const int code = run_daemon(*config, log);
+  ReloadHooks hooks;
+  hooks.read = [&flags] { return config_from_flags(*flags, kith_environment()); };
+  hooks.set_log_level = [&log](kith::LogLevel at) { log.set_level(at); };
+  const int code = run_daemon(*config, log, hooks);
   if (code != kStartAgain) return code;
   // Once only: who remembers more and more of us each time is lying.
   if (::getenv(kStartedAgain) != nullptr)

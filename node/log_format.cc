@@ -1,5 +1,6 @@
 #include "node/log_format.h"
 
+#include <atomic>
 #include <spdlog/common.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -186,6 +187,7 @@ std::string format_log_line(LogFormat format, double wall_seconds, LogLevel leve
 
 struct FormatLog::Impl {
   LogSettings settings;
+  std::atomic<LogLevel> level;
   const Clock* clock = nullptr;
   SystemClock system_clock;
   mutable std::mutex mutex;
@@ -193,7 +195,7 @@ struct FormatLog::Impl {
   LogWriter writer;
 
   Impl(LogSettings s, const Clock* c)
-      : settings(s), clock(c), formatter(make_formatter(s.format)), writer(s.fd) {}
+      : settings(s), level(s.level), clock(c), formatter(make_formatter(s.format)), writer(s.fd) {}
 
   void write(LogLevel level, std::string_view component, std::string_view message, Fields fields) {
     const double now = clock != nullptr ? clock->wall_seconds() : system_clock.wall_seconds();
@@ -212,10 +214,11 @@ struct FormatLog::Impl {
 FormatLog::FormatLog(LogSettings settings, const Clock* clock)
     : impl_(std::make_unique<Impl>(settings, clock)) {}
 FormatLog::~FormatLog() = default;
+void FormatLog::set_level(LogLevel level) { impl_->level = level; }
 
 void FormatLog::log(LogLevel level, std::string_view component, std::string_view message,
                     Fields fields) {
-  if (level < impl_->settings.level) return;
+  if (level < impl_->level) return;
   try {
     impl_->write(level, component, message, fields);
   } catch (

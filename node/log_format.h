@@ -48,6 +48,8 @@ class FormatLog final : public LogSink {
   ~FormatLog() override;
   void log(LogLevel level, std::string_view component, std::string_view message,
            std::initializer_list<LogField> fields = {}) override;
+  // From the next line on.
+  void set_level(LogLevel level);
   // Lines that could not be written since construction.
   [[nodiscard]] std::uint64_t lost() const;
 

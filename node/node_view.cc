@@ -50,13 +50,15 @@ std::string get(const HttpQuery& query, const std::string& key) {
 }  // namespace
 
 NodeViewAdapter::NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer,
-                                 Hash256 schema_hash, const Clock& clock, const StepLog* step_log)
+                                 Hash256 schema_hash, const Clock& clock, const StepLog* step_log,
+                                 const LiveSettings& live)
     : config_(config),
       loop_(loop),
       trainer_(trainer),
       schema_hash_(schema_hash),
       clock_(clock),
-      step_log_(step_log) {}
+      step_log_(step_log),
+      live_(live) {}
 
 std::string NodeViewAdapter::status_json() {
   const NodeStatus s = loop_.status();
@@ -141,7 +143,7 @@ std::string NodeViewAdapter::members_json() {
 }
 
 monitoring::HealthReport NodeViewAdapter::health() {
-  return health_of(loop_.status(), trainer_.stats(), from_seconds(config_.checkpoint.every_seconds), clock_.now());
+  return health_of(loop_.status(), trainer_.stats(), from_seconds(live_.checkpoint_every_seconds), clock_.now());
 }
 
 monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
@@ -242,7 +244,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.shard_samples = s.self.shard_samples;
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
-  if (config_.checkpoint.every_seconds > 0) out.checkpoint_interval_seconds = config_.checkpoint.every_seconds;
+  if (const double every = live_.checkpoint_every_seconds; every > 0) out.checkpoint_interval_seconds = every;
+  out.reload_successful = live_.reload_successful;
   if (s.checkpoints.written > 0) out.checkpoint_step = s.checkpoints.last_step;
   if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;

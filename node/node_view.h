@@ -8,6 +8,7 @@
 #include "compute/trainer.h"
 #include "monitoring/routes.h"
 #include "node/control_loop.h"
+#include "node/reload.h"
 #include "node/step_log.h"
 
 namespace kith::node {
@@ -15,7 +16,7 @@ namespace kith::node {
 class NodeViewAdapter final : public monitoring::NodeView {
  public:
   NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, Hash256 schema_hash,
-                  const Clock& clock, const StepLog* step_log = nullptr);
+                  const Clock& clock, const StepLog* step_log, const LiveSettings& live);
 
   monitoring::NodeSnapshot snapshot() override;
   std::string status_json() override;
@@ -33,6 +34,7 @@ class NodeViewAdapter final : public monitoring::NodeView {
   const Hash256 schema_hash_;
   const Clock& clock_;
   const StepLog* const step_log_;  // null: none was asked for
+  const LiveSettings& live_;
 };
 
 }  // namespace kith::node

@@ -14,6 +14,7 @@ sigset_t signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -25,15 +26,19 @@ void SignalWatch::block() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-SignalWatch::SignalWatch(std::function<void()> leave) {
-  thread_ = std::thread([this, leave = std::move(leave)] { run(leave); });
+SignalWatch::SignalWatch(std::function<void()> leave, std::function<void()> reload) {
+  thread_ = std::thread([this, leave = std::move(leave), reload = std::move(reload)] { run(leave, reload); });
 }
 
-void SignalWatch::run(const std::function<void()>& leave) {
+void SignalWatch::run(const std::function<void()>& leave, const std::function<void()>& reload) {
   const sigset_t set = signals();
   for (int count = 0;;) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || stopping_) return;
+    if (number == SIGHUP) {
+      reload();
+      continue;
+    }
     if (++count == 2) ::_exit(kInterruptedExit);
     leave();
   }

@@ -1,5 +1,5 @@
 // SignalWatch: SIGTERM and SIGINT leave in order; a second one ends the process at once, without a
-// checkpoint, with exit code 130. A thread of its own waits for them, so no handler runs. Thread:
+// checkpoint, with exit code 130. SIGHUP reloads the configuration. A thread of its own waits for them, so no handler runs. Thread:
 // construct and destroy on one.
 #pragma once
 
@@ -17,13 +17,13 @@ class SignalWatch {
   // error, not a signal.
   static void block();
 
-  explicit SignalWatch(std::function<void()> leave);
+  SignalWatch(std::function<void()> leave, std::function<void()> reload);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
  private:
-  void run(const std::function<void()>& leave);
+  void run(const std::function<void()>& leave, const std::function<void()>& reload);
 
   std::atomic<bool> stopping_{false};
   std::thread thread_;

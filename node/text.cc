@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
+#include <cstdio>
 
 namespace kith::node {
 
@@ -45,6 +47,25 @@ std::string host_name() {
   if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return "node";
   const std::string name = std::string(buffer.data()).substr(0, 64);
   return name.empty() || name.find_first_of(" /\\\"") != std::string::npos ? "node" : name;
+}
+
+std::string bytes_text(double bytes) {
+  if (!std::isfinite(bytes)) return "-";
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 || bytes >= 99.5 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
+  return text.data();
+}
+
+std::string decimals(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
 }
 
 }  // namespace kith::node

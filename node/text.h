@@ -13,6 +13,9 @@ std::string in_quotes(std::string_view text);
 // "a, b,, c" -> {"a","b","c"}: blanks trimmed, empties skipped.
 std::vector<std::string> split_list(std::string_view text);
 std::string_view trimmed(std::string_view text);
+// "1.2 MB"; "-" for what is not a finite number.
+std::string bytes_text(double bytes);
+std::string decimals(double value, int digits);
 // What this machine or container is called; "node" when that would not do as a node's name.
 std::string host_name();
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <tuple>
 
+#include "node/text.h"
+
 namespace kith::node {
 namespace {
 
@@ -371,17 +373,6 @@ std::string sparkline(const std::vector<double>& values, std::size_t width, bool
     line += unicode ? kBlocks[level] : kAscii[level];
   }
   return line;
-}
-
-std::string bytes_text(double bytes) {
-  if (!std::isfinite(bytes)) return "-";
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  while (bytes >= 999.5 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return format(unit == 0 || bytes >= 99.5 ? "%.0f " : "%.1f ", bytes) + kUnits[unit];
 }
 
 std::size_t shown_width(std::string_view text) {

@@ -44,8 +44,6 @@ std::string top_line(const TopFrame& frame, const TopOptions& options);
 
 // Losses as a line of `width` characters, the last at the right; scaled to their own range.
 std::string sparkline(const std::vector<double>& values, std::size_t width, bool unicode);
-// "1.2 MB".
-std::string bytes_text(double bytes);
 // Characters that a terminal shows: code points, without the sequences that colour.
 std::size_t shown_width(std::string_view text);
 

@@ -7,6 +7,7 @@
 
 #include "node/cli.h"
 #include "node/terminal.h"
+#include "node/text.h"
 #include "node/top_model.h"
 #include "node/top_view.h"
 #include "tests/node/fake_daemon.h"
