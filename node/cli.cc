@@ -102,11 +102,13 @@ class CommandLine {
   }
 
   void add_doctor() {
-    CLI::App* command = add(app_, "doctor", "why a node cannot be reached or joined from here; exit 0 or 10",
-                            [this] { return doctor_command(context_, doctor_); });
+    CLI::App* command =
+        add(app_, "doctor", "why a node cannot be reached or joined from here; exit 0 or 10",
+            [this] { return doctor_command(context_, doctor_); });
     command->add_option("address", doctor_.address, "HOST[:PORT] of its control plane")->required();
-    command->add_option("--listen", doctor_.listen,
-                        "HOST:PORT where this side would be dialled back; default: node.listen of FILE");
+    command->add_option(
+        "--listen", doctor_.listen,
+        "HOST:PORT where this side would be dialled back; default: node.listen of FILE");
     with_file(command, doctor_.config);
   }
 
@@ -174,23 +176,29 @@ class CommandLine {
 
   // Made from the commands themselves, so they come last.
   void add_pages() {
-    add_words("completion", "script that completes kith and kithd; bash: source <(kith completion bash)", "shell",
+    add_words("completion",
+              "script that completes kith and kithd; bash: source <(kith completion bash)", "shell",
               {"bash", "zsh"}, [this] {
                 return text_ == "bash" ? bash_completion(command_help(app_), kithd_help())
                                        : zsh_completion(command_help(app_), kithd_help());
               });
-    add_words("man", "manual page: kith man kithd | man -l -", "page", {"kith", "kithd", "kith.toml"}, [this] {
-      return text_ == "kith"    ? kith_page(command_help(app_))
-             : text_ == "kithd" ? kithd_page(kithd_help())
-                                : configuration_page();
-    });
+    add_words("man", "manual page: kith man kithd | man -l -", "page",
+              {"kith", "kithd", "kith.toml"}, [this] {
+                return text_ == "kith"    ? kith_page(command_help(app_))
+                       : text_ == "kithd" ? kithd_page(kithd_help())
+                                          : configuration_page();
+              });
   }
   void add_words(const std::string& name, const std::string& help, const std::string& word,
                  const std::vector<std::string>& choices, std::function<std::string()> text) {
-    add(app_, name, help, [this, text = std::move(text)] {
-      context_.out << text();
-      return Result<int>(0);
-    })->add_option(word, text_)->required()->check(CLI::IsMember(choices));
+    add(app_, name, help,
+        [this, text = std::move(text)] {
+          context_.out << text();
+          return Result<int>(0);
+        })
+        ->add_option(word, text_)
+        ->required()
+        ->check(CLI::IsMember(choices));
   }
 
   static CLI::App* deepest(CLI::App& app) {

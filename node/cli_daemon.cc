@@ -86,7 +86,8 @@ std::string seconds_since(const Json& member) {
 }
 
 std::string members_table(const Json& members) {
-  CliTable table({"NAME", "ID", "ADDRESS", "STATE", "STEP", "LAG", "LOSS", "RTT-MS", "LAST-EXCHANGE"});
+  CliTable table(
+      {"NAME", "ID", "ADDRESS", "STATE", "STEP", "LAG", "LOSS", "RTT-MS", "LAST-EXCHANGE"});
   for (const Json& m : members) {
     if (!m.is_object()) continue;
     table.add({field(m, "name"), field(m, "id").substr(0, 8), field(m, "address"),
@@ -101,8 +102,10 @@ std::string health_lines(const Json& report) {
   for (const Json& check : report.value("checks", Json::array())) {
     const bool ok = check.is_object() && check.value("ok", false);
     const bool only_waits = check.is_object() && check.value("concern", "") == "readiness";
-    text += std::string(ok ? "ok    " : only_waits ? "wait  " : "FAIL  ") + field(check, "name") + ": " +
-            field(check, "text") + "\n";
+    text += std::string(ok           ? "ok    "
+                        : only_waits ? "wait  "
+                                     : "FAIL  ") +
+            field(check, "name") + ": " + field(check, "text") + "\n";
   }
   return text;
 }

@@ -55,7 +55,6 @@ Result<int> export_file(CliContext& context, const std::string& from,
   return 0;
 }
 
-
 }  // namespace
 
 Result<Config> load_config_for(CliContext& context, const ConfigArguments& arguments) {

@@ -77,8 +77,9 @@ class FlagParser {
     app_.add_flag("--insecure", parsed_.insecure,
                   "allow other than loopback addresses without a key");
     app_.add_flag("--check", parsed_.check, "say whether the configuration is valid, and exit");
-    app_.add_flag("--dry-run", parsed_.dry_run,
-                  "say what a run takes (size, memory, bytes of an averaging, share of a link), and exit");
+    app_.add_flag(
+        "--dry-run", parsed_.dry_run,
+        "say what a run takes (size, memory, bytes of an averaging, share of a link), and exit");
     app_.add_option("--join-timeout", join_timeout_,
                     "give up (exit 4) when no seed answered in time")
         ->type_name("DURATION");

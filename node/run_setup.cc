@@ -97,7 +97,8 @@ std::string model_json(const Config& config, const compute::LoadedData& data) {
 
 std::optional<std::string> first_difference(const schema::Facts& here, const schema::Facts& there) {
   for (const auto& [name, value] : here) {
-    const auto other = std::find_if(there.begin(), there.end(), [&](const auto& f) { return f.first == name; });
+    const auto other =
+        std::find_if(there.begin(), there.end(), [&](const auto& f) { return f.first == name; });
     if (other == there.end()) return name + ": " + value + " here, not stated there";
     if (other->second != value) return name + ": " + value + " here, " + other->second + " there";
   }

@@ -58,7 +58,8 @@ std::string bytes_text(double bytes) {
     ++unit;
   }
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 || bytes >= 99.5 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
+  std::snprintf(text.data(), text.size(), unit == 0 || bytes >= 99.5 ? "%.0f %s" : "%.1f %s", bytes,
+                kUnits[unit]);
   return text.data();
 }
 

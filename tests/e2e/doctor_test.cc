@@ -1,5 +1,5 @@
-// `kith doctor` against real nodes, one failure each: what it finds first, the remedy that it names, and that it leaves no
-// trace in the cluster.
+// `kith doctor` against real nodes, one failure each: what it finds first, the remedy that it
+// names, and that it leaves no trace in the cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -28,12 +28,15 @@ struct Findings {
       if (c["name"] == name) return c;
     return json::object();
   }
-  [[nodiscard]] std::string result(const std::string& name) const { return check(name).value("result", "absent"); }
+  [[nodiscard]] std::string result(const std::string& name) const {
+    return check(name).value("result", "absent");
+  }
   // "name: text -> remedy" of the first failure.
   [[nodiscard]] std::string first_failure() const {
     for (const json& c : report.value("checks", json::array()))
       if (c["result"] == "failed")
-        return c["name"].get<std::string>() + ": " + c["text"].get<std::string>() + " -> " + c["remedy"].get<std::string>();
+        return c["name"].get<std::string>() + ": " + c["text"].get<std::string>() + " -> " +
+               c["remedy"].get<std::string>();
     return "none";
   }
 };
@@ -47,7 +50,8 @@ Findings doctor(std::vector<std::string> arguments, const std::vector<std::strin
   Findings findings;
   findings.code = run.exit.code;
   const auto at = run.output.find('{');
-  findings.report = json::parse(at == std::string::npos ? "" : run.output.substr(at), nullptr, false);
+  findings.report =
+      json::parse(at == std::string::npos ? "" : run.output.substr(at), nullptr, false);
   if (!findings.report.is_object()) {
     ADD_FAILURE() << "no report: " << run.output;
     findings.report = json::object();
@@ -55,7 +59,8 @@ Findings doctor(std::vector<std::string> arguments, const std::vector<std::strin
   return findings;
 }
 
-void expect_failure(const Findings& findings, const std::string& begins, const std::string& remedy) {
+void expect_failure(const Findings& findings, const std::string& begins,
+                    const std::string& remedy) {
   EXPECT_EQ(findings.code, 10);
   EXPECT_THAT(findings.first_failure(), testing::StartsWith(begins));
   EXPECT_THAT(findings.first_failure(), HasSubstr(remedy));
@@ -105,9 +110,11 @@ class LoopbackSocket {
 TEST(Doctor, NamesWhatIsInTheWayBeforeAnyNodeAnswers) {
   expect_failure(doctor({"no-such-host.invalid"}), "dns: ", "getent hosts no-such-host.invalid");
   LoopbackSocket socket;
-  expect_failure(doctor({socket.address()}), "tcp: " + socket.address() + ": refused", "nothing listens");
+  expect_failure(doctor({socket.address()}), "tcp: " + socket.address() + ": refused",
+                 "nothing listens");
   socket.become_black_hole();
-  expect_failure(doctor({socket.address()}), "tcp: " + socket.address() + ": no answer", "firewalls");
+  expect_failure(doctor({socket.address()}), "tcp: " + socket.address() + ": no answer",
+                 "firewalls");
 }
 
 TEST(Doctor, FindsNothingWrongBetweenTwoOfOneRunAndLeavesNoTrace) {
@@ -115,10 +122,11 @@ TEST(Doctor, FindsNothingWrongBetweenTwoOfOneRunAndLeavesNoTrace) {
   Node& node = cluster.add();
   LoopbackSocket free;
   const std::string listen = free.address();
-  const Findings findings = doctor({node.address(), "-c", cluster.config_file(), "--listen", node.address()});
+  const Findings findings =
+      doctor({node.address(), "-c", cluster.config_file(), "--listen", node.address()});
   EXPECT_EQ(findings.code, 0) << findings.report.dump(2);
-  for (const char* name : {"tcp", "key", "handshake", "version", "cluster", "run", "model", "settings", "advertised", "clock",
-                           "dial-back"})
+  for (const char* name : {"tcp", "key", "handshake", "version", "cluster", "run", "model",
+                           "settings", "advertised", "clock", "dial-back"})
     EXPECT_EQ(findings.result(name), "ok") << findings.check(name);
   // Nobody listens there but for the socket that is only bound.
   expect_failure(doctor({node.address(), "--listen", listen}), "dial-back: ", "node.advertise");
@@ -139,8 +147,10 @@ TEST(Doctor, NamesWhatDiffersInTheRun) {
   const auto with_setting = [&](const std::string& setting) {
     return doctor({node.address(), "-c", cluster.config_file(), "--set", setting});
   };
-  expect_failure(with_setting("cluster.name=other"), "cluster: cluster.name: \"other\" here", "one file for all nodes");
-  expect_failure(with_setting("run.id=digits-2"), "run: run.id: \"digits-2\" here, \"digits-1\" there", "wrong node");
+  expect_failure(with_setting("cluster.name=other"), "cluster: cluster.name: \"other\" here",
+                 "one file for all nodes");
+  expect_failure(with_setting("run.id=digits-2"),
+                 "run: run.id: \"digits-2\" here, \"digits-1\" there", "wrong node");
   expect_failure(with_setting("data.classes=12"), "model: schema ", "[model]");
   expect_failure(with_setting("run.seed=8"), "settings: run.seed: 8 here, 7 there", "same file");
 }
@@ -155,20 +165,24 @@ TEST(Doctor, TellsAMissingKeyFromAWrongOneAndFromOneTooMany) {
   }
   Cluster cluster(doctor_config());
   Node& locked = cluster.add(with({"cluster.key_file=" + key, "cluster.join=[]"}));
-  expect_failure(doctor({locked.address()}), "key: that node wants a cluster key", "KITH_CLUSTER_KEY_FILE");
-  expect_failure(doctor({locked.address(), "--set", "cluster.key_file=" + other}), "handshake: ", "the two key files differ");
-  expect_failure(doctor({locked.address(), "--set", "cluster.key_file=" + key + ".gone"}), "key: ", "copy the cluster's key file");
+  expect_failure(doctor({locked.address()}), "key: that node wants a cluster key",
+                 "KITH_CLUSTER_KEY_FILE");
+  expect_failure(doctor({locked.address(), "--set", "cluster.key_file=" + other}),
+                 "handshake: ", "the two key files differ");
+  expect_failure(doctor({locked.address(), "--set", "cluster.key_file=" + key + ".gone"}),
+                 "key: ", "copy the cluster's key file");
   EXPECT_EQ(doctor({locked.address()}, {}, {{"KITH_CLUSTER_KEY_FILE", key}}).code, 0);
   Node& open = cluster.add(with({"cluster.join=[]"}));
-  expect_failure(doctor({open.address(), "--set", "cluster.key_file=" + key}), "key: that node has no cluster key",
-                 "everywhere or nowhere");
+  expect_failure(doctor({open.address(), "--set", "cluster.key_file=" + key}),
+                 "key: that node has no cluster key", "everywhere or nowhere");
 }
 
 TEST(Doctor, SeesAClockThatIsAheadOrBehind) {
   if (::access("/usr/bin/faketime", X_OK) != 0) GTEST_SKIP() << "needs Debian's faketime";
   Cluster cluster(doctor_config());
   Node& node = cluster.add();
-  expect_failure(doctor({node.address()}, {"/usr/bin/faketime", "-f", "-90s"}), "clock: that machine's clock is 90 s ahead", "NTP");
+  expect_failure(doctor({node.address()}, {"/usr/bin/faketime", "-f", "-90s"}),
+                 "clock: that machine's clock is 90 s ahead", "NTP");
   expect_failure(doctor({node.address()}, {"/usr/bin/faketime", "-f", "+1h"}), "clock: ", "NTP");
 }
 

@@ -19,12 +19,15 @@ constexpr auto kPatience = seconds(30);
 
 std::string slow_config() { return digits_config("linear", 7, "min_step_ms = 50\n"); }
 
-void rewrite(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::trunc) << text; }
+void rewrite(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::trunc) << text;
+}
 
 TEST(DryRun, TellsSizeMemoryBytesAndShareAndStartsNothing) {
   Cluster cluster(slow_config());
   const std::string folder = cluster.folder() + "/none";
-  const Finished run = run_program({kithd_path(), "-c", cluster.config_file(), "--data-dir", folder, "--dry-run"});
+  const Finished run =
+      run_program({kithd_path(), "-c", cluster.config_file(), "--data-dir", folder, "--dry-run"});
   EXPECT_EQ(run.exit.code, 0);
   EXPECT_THAT(run.output, HasSubstr("linear, 7850 parameters, 31.4 kB"));
   EXPECT_THAT(run.output, HasSubstr("31.4 kB each way for one averaging"));
@@ -33,7 +36,8 @@ TEST(DryRun, TellsSizeMemoryBytesAndShareAndStartsNothing) {
   EXPECT_THAT(run.output, HasSubstr("20.0 steps/s"));
   EXPECT_THAT(run.output, HasSubstr("at most 1.3 MB/s each way (1 % of a link of 1 Gbit/s)"));
   EXPECT_FALSE(std::ifstream(folder + "/identity.key").good());
-  const Finished wrong = run_program({kithd_path(), "-c", cluster.config_file(), "--set", "data.train=[\"gone\", \"gone\"]", "--dry-run"});
+  const Finished wrong = run_program({kithd_path(), "-c", cluster.config_file(), "--set",
+                                      "data.train=[\"gone\", \"gone\"]", "--dry-run"});
   EXPECT_NE(wrong.exit.code, 0);
   EXPECT_THAT(wrong.output, HasSubstr("gone"));
 }
@@ -41,10 +45,13 @@ TEST(DryRun, TellsSizeMemoryBytesAndShareAndStartsNothing) {
 TEST(Reload, AppliesWhatItCanNamesWhatNeedsARestartAndRefusesWhatIsWrong) {
   Cluster cluster(slow_config());
   Node& node = cluster.add(with({"run.epochs=0"}));
-  const std::string good = slow_config() + "[log]\nlevel = \"debug\"\n[checkpoint]\nevery_seconds = 7\nkeep = 2\n[exchange]\nmax_lag = \"20%\"\n";
+  const std::string good = slow_config() +
+                           "[log]\nlevel = \"debug\"\n[checkpoint]\nevery_seconds = 7\nkeep = "
+                           "2\n[exchange]\nmax_lag = \"20%\"\n";
   rewrite(cluster.config_file(), good);
   node.signal(SIGHUP);
-  ASSERT_TRUE(cluster.wait(kPatience, "the reload", [&] { return node.log().find("need a restart") != std::string::npos; }));
+  ASSERT_TRUE(cluster.wait(kPatience, "the reload",
+                           [&] { return node.log().find("need a restart") != std::string::npos; }));
   EXPECT_THAT(node.log(), HasSubstr("log.level: info -> debug"));
   EXPECT_THAT(node.log(), HasSubstr("checkpoint.every_seconds: 30 -> 7"));
   EXPECT_THAT(node.log(), HasSubstr("exchange.max_lag: 10% -> 20%"));
@@ -53,30 +60,36 @@ TEST(Reload, AppliesWhatItCanNamesWhatNeedsARestartAndRefusesWhatIsWrong) {
 
   rewrite(cluster.config_file(), slow_config() + "[checkpoint]\nevry_seconds = 7\n");
   node.signal(SIGHUP);
-  ASSERT_TRUE(cluster.wait(kPatience, "the refusal", [&] { return node.metric("kith_config_last_reload_successful") == 0; }));
+  ASSERT_TRUE(cluster.wait(kPatience, "the refusal",
+                           [&] { return node.metric("kith_config_last_reload_successful") == 0; }));
   EXPECT_THAT(node.log(), HasSubstr("checkpoint.every_seconds"));
   EXPECT_EQ(node.metric("kith_checkpoint_interval_seconds"), 7);
 
   rewrite(cluster.config_file(), good);
   node.signal(SIGHUP);
-  EXPECT_TRUE(cluster.wait(kPatience, "the way back", [&] { return node.metric("kith_config_last_reload_successful") == 1; }));
+  EXPECT_TRUE(cluster.wait(kPatience, "the way back",
+                           [&] { return node.metric("kith_config_last_reload_successful") == 1; }));
   EXPECT_TRUE(node.running());
 }
 
 TEST(Joining, IsSaidInOneLineWithWhatPeopleAskFor) {
   Cluster cluster(slow_config());
   Node& first = cluster.add(with({"run.epochs=0"}));
-  ASSERT_TRUE(cluster.wait(kPatience, "steps", [&] { return first.get("/status").value("step", 0) > 5; }));
+  ASSERT_TRUE(
+      cluster.wait(kPatience, "steps", [&] { return first.get("/status").value("step", 0) > 5; }));
   Node& second = cluster.add(with({"run.epochs=0"}));
-  ASSERT_TRUE(cluster.wait(kPatience, "the join", [&] { return second.log().find("joined run") != std::string::npos; }));
+  ASSERT_TRUE(cluster.wait(kPatience, "the join",
+                           [&] { return second.log().find("joined run") != std::string::npos; }));
   std::istringstream lines(second.log());
   std::string line;
   while (std::getline(lines, line) && line.find("joined run") == std::string::npos) {
   }
-  EXPECT_THAT(line, MatchesRegex(".*joined run digits-1 via n1: 2 members, synced model \\([0-9.]+ kB\\) in [0-9.]+ s, starting at step [0-9]+.*"));
+  EXPECT_THAT(line, MatchesRegex(".*joined run digits-1 via n1: 2 members, synced model \\([0-9.]+ "
+                                 "kB\\) in [0-9.]+ s, starting at step [0-9]+.*"));
   const Finished members = run_program({kith_path(), "members", "--at", first.folder() + "/data"});
   EXPECT_THAT(members.output, HasSubstr("NAME  ID        ADDRESS"));
-  for (const char* column : {"STATE", "STEP", "LAG", "LOSS", "RTT-MS", "LAST-EXCHANGE"}) EXPECT_THAT(members.output, HasSubstr(column));
+  for (const char* column : {"STATE", "STEP", "LAG", "LOSS", "RTT-MS", "LAST-EXCHANGE"})
+    EXPECT_THAT(members.output, HasSubstr(column));
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ class Tmux {
  public:
   Tmux(std::size_t width, std::size_t height, const std::string& command)
       : socket_("kith-test-" + std::to_string(::getpid()) + "-" + std::to_string(++servers_)) {
-    run({"-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", std::to_string(width), "-y", std::to_string(height),
-         command});
+    run({"-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", std::to_string(width), "-y",
+         std::to_string(height), command});
   }
   ~Tmux() { run({"kill-server"}); }
   Tmux(const Tmux&) = delete;
@@ -37,11 +37,15 @@ class Tmux {
     run({"resize-window", "-t", "t", "-x", std::to_string(width), "-y", std::to_string(height)});
   }
   std::string screen() { return run({"capture-pane", "-p", "-t", "t"}); }
-  std::string ask(const std::string& format) { return run({"display-message", "-p", "-t", "t", "#{" + format + "}"}); }
+  std::string ask(const std::string& format) {
+    return run({"display-message", "-p", "-t", "t", "#{" + format + "}"});
+  }
   // Until the screen shows (or no longer shows) this; prints the screen when the bound passes.
   bool shows(const std::string& text, bool wanted = true) {
-    const bool seen = wait_until(kPatience, [&] { return (screen().find(text) != std::string::npos) == wanted; });
-    if (!seen) ADD_FAILURE() << (wanted ? "never shown: " : "still shown: ") << text << "\n" << screen();
+    const bool seen =
+        wait_until(kPatience, [&] { return (screen().find(text) != std::string::npos) == wanted; });
+    if (!seen)
+      ADD_FAILURE() << (wanted ? "never shown: " : "still shown: ") << text << "\n" << screen();
     return seen;
   }
   std::string line_of(const std::string& text) {
@@ -65,11 +69,13 @@ bool has_tmux() { return ::access("/usr/bin/tmux", X_OK) == 0; }
 
 // Runs kith top and then says how it ended and what the terminal is like.
 std::string command_for(const std::string& at) {
-  return "LC_ALL=C.UTF-8 " + kith_path() + " top --interval 0.3 --at " + at + "; echo ENDED $?; stty -a; exec cat";
+  return "LC_ALL=C.UTF-8 " + kith_path() + " top --interval 0.3 --at " + at +
+         "; echo ENDED $?; stty -a; exec cat";
 }
 
 void start_four(Cluster& cluster) {
-  for (int i = 1; i <= 4; ++i) cluster.add(with({"run.epochs=0", "data.shard=" + std::to_string(i) + "/4"}));
+  for (int i = 1; i <= 4; ++i)
+    cluster.add(with({"run.epochs=0", "data.shard=" + std::to_string(i) + "/4"}));
   ASSERT_TRUE(cluster.wait(kPatience, "four members", [&] {
     for (std::size_t i = 0; i < 4; ++i)
       if (cluster[i].get("/members")["members"].size() != 4) return false;
@@ -95,12 +101,16 @@ TEST(Top, ShowsTheClusterLiveThroughKeysResizesDeathsAndTheEndOfItsNode) {
   Tmux tmux(150, 24, command_for(cluster[0].folder() + "/data"));
   ASSERT_TRUE(tmux.shows("4 alive"));
   EXPECT_TRUE(tmux.shows("told by 4 of 4"));
-  ASSERT_TRUE(wait_until(kPatience, [&] { return tmux.line_of("n3 ").find("kB") != std::string::npos ||
-                                                 tmux.line_of("n3 ").find("MB") != std::string::npos; }))
-      << tmux.screen();
-  for (const char* name : {"n1 ", "n2 ", "n3 ", "n4 "}) EXPECT_THAT(tmux.line_of(name), HasSubstr("training"));
+  ASSERT_TRUE(wait_until(kPatience, [&] {
+    return tmux.line_of("n3 ").find("kB") != std::string::npos ||
+           tmux.line_of("n3 ").find("MB") != std::string::npos;
+  })) << tmux.screen();
+  for (const char* name : {"n1 ", "n2 ", "n3 ", "n4 "})
+    EXPECT_THAT(tmux.line_of(name), HasSubstr("training"));
   EXPECT_THAT(tmux.screen(), HasSubstr("STALE"));
-  EXPECT_TRUE(wait_until(kPatience, [&] { return tmux.line_of("n2 ").find("▁") != std::string::npos; })) << tmux.screen();
+  EXPECT_TRUE(wait_until(kPatience, [&] {
+    return tmux.line_of("n2 ").find("▁") != std::string::npos;
+  })) << tmux.screen();
 
   tmux.resize(60, 14);
   EXPECT_TRUE(tmux.shows("STALE", false));
@@ -160,12 +170,13 @@ TEST(Top, WithoutATerminalWritesALineOrAnObjectALook) {
   Cluster cluster(slow_config());
   cluster.add(with({"run.epochs=0"}));
   const std::string at = cluster[0].folder() + "/data";
-  const Finished lines = run_program({"/bin/sh", "-c", kith_path() + " top --interval 0.2 --at " + at + " | head -n 3"});
+  const Finished lines = run_program(
+      {"/bin/sh", "-c", kith_path() + " top --interval 0.2 --at " + at + " | head -n 3"});
   EXPECT_EQ(std::ranges::count(lines.output, '\n'), 3) << lines.output;
   EXPECT_THAT(lines.output, HasSubstr("1 alive 0 suspect 0 dead"));
   EXPECT_THAT(lines.output, Not(HasSubstr("\x1b")));
-  const Finished objects =
-      run_program({"/bin/sh", "-c", kith_path() + " top -o json --interval 0.2 --at " + at + " | head -n 2"});
+  const Finished objects = run_program(
+      {"/bin/sh", "-c", kith_path() + " top -o json --interval 0.2 --at " + at + " | head -n 2"});
   std::istringstream stream(objects.output);
   std::size_t count = 0;
   for (std::string line; std::getline(stream, line); ++count) {
