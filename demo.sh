@@ -144,6 +144,8 @@ for ((k = 1; k <= nodes; ++k)); do
   say "n$k  status page http://${http[k]}/  metrics http://${http[k]}/metrics"
 done
 
+say "in another terminal: $bin/kith top --at $run/n1 (h shows its keys)"
+
 # ---- live table ---------------------------------------------------------------------------------------------------
 started=$SECONDS
 last_epoch=-1

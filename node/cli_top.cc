@@ -114,8 +114,11 @@ class Top {
       silent_since_.clear();
     } else {
       if (silent_since_.empty()) silent_since_ = options_.time;
-      options_.trouble =
-          "no answer since " + silent_since_ + ", asked again each time: " + look.trouble;
+      const std::string& state = model_.frame().self.state;
+      const bool over = state == "finishing" || state == "complete" || state == "leaving";
+      options_.trouble = (over ? "the node was " + state + " and has ended; " : std::string()) +
+                         "no answer since " + silent_since_ +
+                         ", asked again each time: " + look.trouble;
     }
   }
 
