@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, std::string_view> kByMessage[] = {
     {"member dead", "dead"},
     {"member left", "left"},
     {"member forgotten", "left"},
+    {"this node was called", "refuted"},
     {"no member answers", "isolated"},
     {"members answer again", "alive"},
     {"state", "state"},

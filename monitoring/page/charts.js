@@ -191,14 +191,15 @@ kith.charts = (() => {
         {color: "good", of: () => true},
       ];
       this.strengths = [{least: 0.66, alpha: "e6", width: 3}, {least: 0.33, alpha: "80", width: 2}, {least: 0, alpha: "33", width: 1}];
-      const points = this.kinds.map(kind => ({type: "scatter", data: [], color: kind.color, pointStyle: kind.style ?? "circle", borderWidth: 0}));
+      const points = this.kinds.map(kind => ({type: "scatter", data: [], color: kind.color, pointStyle: kind.style ?? "circle", borderWidth: 0, clip: 12}));
       const edges = this.strengths.map(() => ({type: "line", data: [], pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0}));
       const ring = this;
       this.placed = [];
       this.chart = new Chart(this.canvas, {
         type: "scatter", plugins: [{id: "names", afterDatasetsDraw: chart => ring.write(chart)}], data: {datasets: [...points, ...edges]},
         options: {
-          animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
+          // Parsed, since lines go to and fro: Chart.js takes what it does not parse to be sorted.
+          animation: false, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
           interaction: {mode: "nearest", intersect: true},
           plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex < points.length, displayColors: false,
                                                         callbacks: {label: item => ring.tell(item.raw.member)}}},
@@ -238,14 +239,15 @@ kith.charts = (() => {
       const others = members.filter(m => !m.self && m.state !== "left").sort((a, b) => names.compare(a.name, b.name));
       const shape = Math.max(1, this.plot.clientWidth / Math.max(1, this.plot.clientHeight));
       const dense = others.length > 25;
-      const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = dense ? 0.93 : 0.74;
+      const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = 0.93;
+      this.chart.options.layout.padding = dense ? 4 : {top: 34, bottom: 24};
       this.placed = others.map((member, i) => ({member, x: wide * Math.sin(2 * Math.PI * i / others.length), y: high * Math.cos(2 * Math.PI * i / others.length)}));
       const most = Math.max(1, ...others.map(recent));
       const lines = this.strengths.map(() => []);
       for (const at of this.placed) {
         if (at.member.started + at.member.answered === 0) continue;
         const strength = Math.sqrt(recent(at.member) / most);
-        lines[this.strengths.findIndex(s => strength >= s.least)].push({x: 0, y: 0}, at, {x: NaN, y: NaN});
+        lines[this.strengths.findIndex(s => strength >= s.least)].push({x: 0, y: 0}, at, {x: null, y: null});
       }
       for (const member of members) if (member.self) this.placed.push({member, x: 0, y: 0});
       const {datasets} = this.chart.data, dots = this.kinds.map(() => []), many = this.placed.length > 60;

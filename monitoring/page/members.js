@@ -14,7 +14,7 @@ kith.members = (() => {
     {key: "steps_per_second", title: "Steps/s", share: 8, wide: "w2", show: m => number(m.steps_per_second, 1)},
     {key: "loss", title: "Loss", share: 9, show: m => significant(m.loss)},
     {key: "accuracy", title: "Accuracy", share: 9, wide: "w2", show: m => percent(m.accuracy)},
-    {key: "rtt_ms", title: "RTT", help: "Round trip of the latest probe", share: 8, wide: "w3", show: m => m.self ? "–" : m.rtt_ms === null ? "–" : significant(m.rtt_ms) + " ms"},
+    {key: "rtt_ms", title: "RTT ms", help: "Round trip of the latest probe", share: 8, wide: "w3", show: m => m.self ? "–" : number(m.rtt_ms, 2)},
     {key: "exchanges", title: "Exchanges", share: 13, help: "Exchanges with this node that ended in averaging", show: m => m.self ? "–" : number(exchanges(m)), rank: exchanges},
     {key: "staleness_steps", title: "Staleness", share: 9, wide: "w3", help: "Mean staleness in steps of exchanges that this node started", show: m => number(m.staleness_steps, 1)},
     {key: "exchange_age", title: "Last", share: 6, wide: "w2", help: "Since the last exchange with this node", show: m => m.exchange_age === null ? "–" : duration(m.exchange_age)},

@@ -74,7 +74,7 @@
     if (node.trouble) troubles.push("Last error: " + node.trouble);
     $("trouble").hidden = troubles.length === 0;
     set($("trouble"), troubles.join(" "));
-    lastState = node.state;
+    lastState = done >= 1 && ["finishing", "complete", "leaving"].includes(node.state) ? "complete" : node.state;
   }
   function link(mood, text) {
     $("link").className = "link " + mood;
@@ -130,11 +130,11 @@
       time.title = day(wall) + " " + clock(wall);
       const mood = e.level === "error" ? "bad" : e.level === "warn" && e.kind !== "dead" ? "wait" : eventMoods[e.kind] ?? "gone";
       text.append(make("span", "kind c-" + mood, e.kind || e.level));
-      const told = e.fields.name || e.fields.member;
+      const told = e.text.startsWith("member ") ? e.fields.name : "";
       if (told) text.append(make("bdi", "", told), " ");
       const said = told && e.text.startsWith("member ") ? e.text.slice(7) : e.text;
       if (said !== e.kind) text.append(said);
-      const rest = Object.entries(e.fields).filter(([k]) => !["name", "id", "path"].includes(k))
+      const rest = Object.entries(e.fields).filter(([k]) => !(told ? ["name", "id", "path"] : ["id", "path"]).includes(k))
         .map(([k, v]) => `${k} ${/^-?\d+\.\d+$/.test(v) ? significant(Number(v)) : v}`).join(", ");
       if (rest) text.append(" ", make("span", "with", rest));
       if (e.times > 1) text.append(" ", make("span", "with", `(${number(e.times)} times)`));
