@@ -88,6 +88,13 @@ kith.charts = (() => {
     axis.ticks = ticks;
   }
 
+  // A little room above and below, within what is possible.
+  function widen(axis, most) {
+    const room = 0.08 * (axis.max - axis.min);
+    axis.min = Math.max(0, axis.min - room);
+    axis.max = Math.min(most, axis.max + room);
+  }
+
   function options(y, {log, fromZero, most}) {
     return {
       animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false,
@@ -103,7 +110,7 @@ kith.charts = (() => {
       scales: {
         x: {type: "linear", afterBuildTicks: timeTicks, grid: {display: false, drawBorder: false},
             ticks: {maxRotation: 0, autoSkip: false, callback(v) { return timeLabel(v, this.max - this.min); }}},
-        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, grace: fromZero ? 0 : "8%", ...(most ? {afterDataLimits: axis => { axis.min = Math.max(0, axis.min); axis.max = Math.min(most, axis.max); }} : {}),
+        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, ...(most ? {afterDataLimits: axis => widen(axis, most)} : {}),
             ...(log ? {afterBuildTicks: logTicks} : {}), ticks: {maxTicksLimit: 6, padding: 6, callback: v => mark(y(v))},
             afterFit: axis => { axis.width = Math.max(axis.width, 44); }},
       },
@@ -268,7 +275,15 @@ kith.charts = (() => {
       return `${this.title}: ${partners.length} of ${others.length} other members; most with ` +
         (top.map(m => `${m.name} (${number(m.started + m.answered)})`).join(", ") || "nobody yet") + ". The table of members has all.";
     }
-    show(input) { this.input = input; redraw(this); }
+    // Hundreds of lines cost a frame: they are drawn anew when somebody's state has changed, else now and then.
+    show(input) {
+      this.input = input;
+      const states = input.members.map(m => m.id + m.state).join();
+      if (input.members.length > 60 && states === this.states && performance.now() - this.drawnAt < 10000) return;
+      this.states = states;
+      this.drawnAt = performance.now();
+      redraw(this);
+    }
   }
 
   const rate = field => (row, before) => {
