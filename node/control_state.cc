@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/control_loop.h"
+#include "node/text.h"
 
 namespace kith::node {
 
@@ -17,6 +18,7 @@ namespace {
 constexpr Duration kDrain = std::chrono::seconds(10);  // of a leave: inside the usual grace of 30 s
 constexpr Duration kLinger = std::chrono::milliseconds(300);  // for LEAVE to get out of the socket
 constexpr Duration kSayAgain = std::chrono::seconds(30);
+constexpr int kSeedRetryIntervals = 19;  // the longest pause of a dial with its jitter (mesh.h)
 constexpr int kFinishAloneGraces = 10;
 
 }  // namespace
@@ -86,7 +88,9 @@ void ControlLoop::advance() {
 void ControlLoop::advance_waiting() {
   switch (join_.state()) {
     case JoinState::kSeeking:
-      waiting_for_ = "no seed reached yet: " + join_.explain();
+      waiting_for_ = "no seed reached yet, each is tried again within " +
+                     decimals(to_seconds(preset_.probe_interval * kSeedRetryIntervals), 0) +
+                     " s: " + join_.explain();
       // Nothing is left to train and nobody is left to ask: the others have finished and gone.
       if (progress_.done() && now() - waiting_since_ > preset_.grace * kFinishAloneGraces) {
         say(LogLevel::kWarn,

@@ -92,5 +92,32 @@ TEST(Joining, IsSaidInOneLineWithWhatPeopleAskFor) {
     EXPECT_THAT(members.output, HasSubstr(column));
 }
 
+TEST(Joining, ByAWrongSeedSaysWhatWasTriedWhyItFailedAndWhenAgainAndEndsWithFour) {
+  Cluster cluster(slow_config());
+  const Finished run =
+      run_program({kithd_path(), "-c", cluster.config_file(), "--listen", "127.0.0.1:0", "--http",
+                   "127.0.0.1:0", "--data-dir", cluster.folder() + "/lost", "--join",
+                   "no-such-host.invalid:7946", "--join-timeout", "4s"});
+  EXPECT_EQ(run.exit.code, 4);
+  EXPECT_THAT(run.output, HasSubstr("no seed reached yet, each is tried again within 4 s: "
+                                    "no-such-host.invalid:7946: name 'no-such-host.invalid'"));
+}
+
+TEST(Export, OfARunningNodeLoadsInPython) {
+  const std::string load =
+      "import sys; from safetensors.numpy import load_file; t = load_file(sys.argv[1]); "
+      "print(sorted((k, v.shape) for k, v in t.items()))";
+  if (run_program({"/usr/bin/python3", "-c", "import safetensors.numpy"}).exit.code != 0)
+    GTEST_SKIP() << "needs Python's safetensors and numpy";
+  Cluster cluster(slow_config());
+  Node& node = cluster.add(with({"run.epochs=0"}));
+  const std::string file = cluster.folder() + "/model.safetensors";
+  const Finished exported = run_program({kith_path(), "checkpoint", "export", "--averaged", "-o",
+                                         file, "--at", node.folder() + "/data"});
+  EXPECT_EQ(exported.exit.code, 0) << exported.output;
+  EXPECT_EQ(run_program({"/usr/bin/python3", "-c", load, file}).output,
+            "[('bias', (10,)), ('weight', (10, 784))]\n");
+}
+
 }  // namespace
 }  // namespace kith::e2e
