@@ -132,7 +132,7 @@ Result<Reached> reach(const HostPort& address, Duration bound, bool greet) {
   reached.milliseconds =
       std::chrono::duration<double, std::milli>(SteadyClock::now() - began).count();
   reached.own_host = own_host(socket);
-  if (greet) reached.greeting = exchange_greetings(socket, SteadyClock::now() + bound);
+  if (greet) reached.greeting = exchange_greetings(socket, SteadyClock::now() + kGreetingPatience);
   return reached;
 }
 

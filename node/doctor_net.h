@@ -22,6 +22,7 @@ struct Reached {
 // Connects to a numeric address and closes again. With `greet`, also exchanges ZeroMQ's greetings
 // and keeps what came. The error says "refused", "no answer in 3 s", "no way there".
 Result<Reached> reach(const HostPort& address, Duration bound, bool greet);
+inline constexpr Duration kGreetingPatience = std::chrono::milliseconds(1500);
 
 // Listens for a moment where no daemon does, so that a dial-back finds somebody.
 class BriefListener {

@@ -84,7 +84,7 @@ Probe::~Probe() = default;
 
 Probe::Outcome Probe::greet(Duration patience) {
   Outcome outcome;
-  const TimePoint deadline = impl_->clock.now() + patience;
+  const TimePoint began = impl_->clock.now(), deadline = began + patience;
   while (impl_->clock.now() < deadline) {
     for (MeshEvent& event : impl_->mesh.poll(deadline, -1)) {
       if (auto* up = std::get_if<PeerUp>(&event); up != nullptr && up->welcome) {
@@ -101,6 +101,8 @@ Probe::Outcome Probe::greet(Duration patience) {
       }
     }
     if (outcome.welcome || outcome.reject) break;
+    // A connection that was refused by its key once will be so again.
+    if (!outcome.trouble.empty() && impl_->clock.now() - began > patience / 2) break;
   }
   return outcome;
 }

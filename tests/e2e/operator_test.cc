@@ -97,7 +97,7 @@ TEST(Joining, ByAWrongSeedSaysWhatWasTriedWhyItFailedAndWhenAgainAndEndsWithFour
   const Finished run =
       run_program({kithd_path(), "-c", cluster.config_file(), "--listen", "127.0.0.1:0", "--http",
                    "127.0.0.1:0", "--data-dir", cluster.folder() + "/lost", "--join",
-                   "no-such-host.invalid:7946", "--join-timeout", "4s"});
+                   "no-such-host.invalid:7946", "--join-timeout", "3s"});
   EXPECT_EQ(run.exit.code, 4);
   EXPECT_THAT(run.output, HasSubstr("no seed reached yet, each is tried again within 4 s: "
                                     "no-such-host.invalid:7946: name 'no-such-host.invalid'"));
