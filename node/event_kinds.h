@@ -1,5 +1,5 @@
-// What a line of the log is about, in one word, so that the page can mark it: "joined", "dead", "checkpoint", ...
-// Thread: a function of its arguments.
+// What a line of the log is about, in one word, so that the page can mark it: "joined", "dead",
+// "checkpoint", ... Thread: a function of its arguments.
 #pragma once
 
 #include <string_view>

@@ -20,7 +20,8 @@ std::string decoded(const std::string& base64) {
   std::string out;
   unsigned bits = 0, count = 0;
   for (const char c : base64) {
-    static const std::string kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const std::string kAlphabet =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const auto value = kAlphabet.find(c);
     if (value == std::string::npos) break;
     bits = bits << 6 | static_cast<unsigned>(value);
@@ -32,8 +33,13 @@ std::string decoded(const std::string& base64) {
 }
 
 json capabilities(const std::string& folder) {
-  const json arguments = {"--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars",
-                          "--no-first-run", "--disable-background-networking", "--user-data-dir=" + folder + "/profile"};
+  const json arguments = {"--headless=new",
+                          "--no-sandbox",
+                          "--disable-dev-shm-usage",
+                          "--hide-scrollbars",
+                          "--no-first-run",
+                          "--disable-background-networking",
+                          "--user-data-dir=" + folder + "/profile"};
   return {{"capabilities",
            {{"alwaysMatch",
              {{"browserName", "chrome"},
@@ -66,7 +72,9 @@ Browser::~Browser() {
   if (started()) request("DELETE", "/session/" + session_);
 }
 
-std::string Browser::log() const { return why_ + "\n" + e2e::bytes_of(folder_ + "/out") + driver_.log(); }
+std::string Browser::log() const {
+  return why_ + "\n" + e2e::bytes_of(folder_ + "/out") + driver_.log();
+}
 
 json Browser::request(const std::string& method, const std::string& path, const json& body) {
   httplib::Client client("http://" + address_);
@@ -93,7 +101,8 @@ void Browser::open(const std::string& url) {
 
 json Browser::execute(const std::string& script) {
   why_.clear();
-  return request("POST", "/session/" + session_ + "/execute/sync", {{"script", script}, {"args", json::array()}});
+  return request("POST", "/session/" + session_ + "/execute/sync",
+                 {{"script", script}, {"args", json::array()}});
 }
 
 json Browser::ask(const std::string& script) {
@@ -103,20 +112,24 @@ json Browser::ask(const std::string& script) {
 }
 
 bool Browser::wait(const std::string& script, bool by_itself) {
-  const std::string look = by_itself ? "" : "if (typeof kith === 'object' && kith.look) kith.look(); ";
-  const bool held = e2e::wait_until(e2e::seconds(30), [&] { return execute(look + script) == true; });
+  const std::string look =
+      by_itself ? "" : "if (typeof kith === 'object' && kith.look) kith.look(); ";
+  const bool held =
+      e2e::wait_until(e2e::seconds(30), [&] { return execute(look + script) == true; });
   EXPECT_TRUE(held) << script << "\n" << why_.substr(0, 400);
   return held;
 }
 
 json Browser::devtools(const std::string& command, const json& parameters) {
-  return request("POST", "/session/" + session_ + "/goog/cdp/execute", {{"cmd", command}, {"params", parameters}});
+  return request("POST", "/session/" + session_ + "/goog/cdp/execute",
+                 {{"cmd", command}, {"params", parameters}});
 }
 
 void Browser::press(const std::string& key, int code) {
   for (const char* type : {"rawKeyDown", "keyUp"}) {
     json event = {{"type", type}, {"key", key}, {"code", key}, {"windowsVirtualKeyCode", code}};
-    if (key == "Enter" && std::string(type) == "rawKeyDown") event.update({{"type", "keyDown"}, {"text", "\r"}});
+    if (key == "Enter" && std::string(type) == "rawKeyDown")
+      event.update({{"type", "keyDown"}, {"text", "\r"}});
     devtools("Input.dispatchKeyEvent", event);
   }
 }
@@ -132,14 +145,18 @@ void Browser::prefer_dark(bool dark) {
 }
 
 void Browser::screenshot(const std::string& name) {
-  const json picture = devtools("Page.captureScreenshot", {{"format", "png"}, {"captureBeyondViewport", true}});
-  std::ofstream(folder_ + "/" + name + ".png", std::ios::binary) << decoded(picture.value("data", ""));
+  const json picture =
+      devtools("Page.captureScreenshot", {{"format", "png"}, {"captureBeyondViewport", true}});
+  std::ofstream(folder_ + "/" + name + ".png", std::ios::binary)
+      << decoded(picture.value("data", ""));
 }
 
 json Browser::console() {
   json out = json::array();
-  for (const json& entry : request("POST", "/session/" + session_ + "/se/log", {{"type", "browser"}}))
-    if (entry.value("level", "") != "DEBUG" && entry.value("level", "") != "INFO") out.push_back(entry);
+  for (const json& entry :
+       request("POST", "/session/" + session_ + "/se/log", {{"type", "browser"}}))
+    if (entry.value("level", "") != "DEBUG" && entry.value("level", "") != "INFO")
+      out.push_back(entry);
   return out;
 }
 

@@ -1,6 +1,6 @@
-// Browser: a headless Chromium, driven by its own chromedriver over WebDriver (W3C) and, where that has no word for it, the
-// DevTools protocol. Both are ended with the object. Answers are what the page's own script says, so tests ask the page
-// what it shows instead of guessing from pictures.
+// Browser: a headless Chromium, driven by its own chromedriver over WebDriver (W3C) and, where that
+// has no word for it, the DevTools protocol. Both are ended with the object. Answers are what the
+// page's own script says, so tests ask the page what it shows instead of guessing from pictures.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,8 @@ class Browser {
 
  private:
   nlohmann::json execute(const std::string& script);
-  nlohmann::json request(const std::string& method, const std::string& path, const nlohmann::json& body = {});
+  nlohmann::json request(const std::string& method, const std::string& path,
+                         const nlohmann::json& body = {});
 
   const std::string folder_;
   e2e::Node driver_;

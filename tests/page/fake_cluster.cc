@@ -13,7 +13,8 @@ namespace {
 
 NodeId id_of(std::size_t member) {
   NodeId id{};
-  for (std::size_t i = 0; i < id.bytes.size(); ++i) id.bytes[i] = static_cast<std::uint8_t>(member * 131 + i * 29);
+  for (std::size_t i = 0; i < id.bytes.size(); ++i)
+    id.bytes[i] = static_cast<std::uint8_t>(member * 131 + i * 29);
   id.bytes[0] = static_cast<std::uint8_t>(member / 256);
   id.bytes[1] = static_cast<std::uint8_t>(member % 256);
   return id;
@@ -26,7 +27,8 @@ MemberSnapshot member_of(std::size_t i) {
   member.state = i % 60 == 59 ? "dead" : i % 90 == 89 ? "suspect" : "alive";
   member.run_state = "training";
   member.address = "10.20." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1) + ":7400";
-  member.http_address = "10.20." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1) + ":7480";
+  member.http_address =
+      "10.20." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1) + ":7480";
   member.rtt_seconds = 0.0004 + 0.00001 * static_cast<double>(i % 37);
   member.steps_per_second = 19.0 + 0.1 * static_cast<double>(i % 17);
   return member;
@@ -55,7 +57,9 @@ FakeCluster::FakeCluster(std::size_t members, double hours)
   }
   clock_.shift_ = 0;
   for (int i = 0; i < 200; ++i)
-    journal_.events().log(LogLevel::kInfo, "node", "member joined", {{"name", "gpu-node-" + std::to_string(i + 1)}, {"address", "10.20.0.1:7400"}});
+    journal_.events().log(
+        LogLevel::kInfo, "node", "member joined",
+        {{"name", "gpu-node-" + std::to_string(i + 1)}, {"address", "10.20.0.1:7400"}});
   auto started = monitoring::HttpServer::start({"127.0.0.1:0", "", {}}, *this, clock_);
   if (!started) std::cerr << started.error().message << "\n", std::abort();
   server_ = std::move(*started);
@@ -76,7 +80,8 @@ void FakeCluster::remove(std::size_t member) {
   node_.members.erase(node_.members.begin() + static_cast<std::ptrdiff_t>(member));
 }
 
-// A second of training, and exchanges with two of the members. The mutex is held, or nobody else is there yet.
+// A second of training, and exchanges with two of the members. The mutex is held, or nobody else is
+// there yet.
 void FakeCluster::move() {
   const double k = static_cast<double>(++moves_);
   node_.steps += 20;
@@ -114,7 +119,8 @@ NodeSnapshot FakeCluster::snapshot() {
   return node_;
 }
 
-monitoring::HttpReply FakeCluster::get(const std::string& path, const monitoring::HttpQuery& query) {
+monitoring::HttpReply FakeCluster::get(const std::string& path,
+                                       const monitoring::HttpQuery& query) {
   if (path == "/live" && refuse_ != 0) return monitoring::HttpReply::text("no\n", refuse_);
   return routes_.get(path, query);
 }

@@ -1,6 +1,7 @@
-// FakeCluster: a node with as many members as wanted, and an hour behind it, on monitoring's own server: what the page
-// makes of it does not depend on what two cores can train. Its figures move each time it is asked.
-// Thread: the server asks on a worker of its own; the setters are for the test's.
+// FakeCluster: a node with as many members as wanted, and an hour behind it, on monitoring's own
+// server: what the page makes of it does not depend on what two cores can train. Its figures move
+// each time it is asked. Thread: the server asks on a worker of its own; the setters are for the
+// test's.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,9 @@ class FakeCluster final : public monitoring::NodeView, public monitoring::HttpHa
   class ShiftedClock final : public Clock {
    public:
     [[nodiscard]] TimePoint now() const override { return system_.now() + Duration(shift_.load()); }
-    [[nodiscard]] double wall_seconds() const override { return system_.wall_seconds() + to_seconds(Duration(shift_.load())); }
+    [[nodiscard]] double wall_seconds() const override {
+      return system_.wall_seconds() + to_seconds(Duration(shift_.load()));
+    }
     std::atomic<std::int64_t> shift_{0};
 
    private:

@@ -9,25 +9,28 @@
 namespace kith::page::testing {
 namespace {
 
+using nlohmann::json;
 using ::testing::Contains;
 using ::testing::IsEmpty;
-using nlohmann::json;
 
 // Points of a curve that can be drawn, as [[x, y], ...].
 std::string points_of(const std::string& chart, int dataset) {
-  return "kith.charts.list.find(c => c.title === '" + chart + "').chart.data.datasets[" + std::to_string(dataset) +
-         "].data.filter(p => Number.isFinite(p.y)).map(p => [p.x, p.y])";
+  return "kith.charts.list.find(c => c.title === '" + chart + "').chart.data.datasets[" +
+         std::to_string(dataset) + "].data.filter(p => Number.isFinite(p.y)).map(p => [p.x, p.y])";
 }
 
 // Pixels of a canvas in a colour of the page.
 std::string pixels_of(const std::string& figure, const std::string& color) {
   return R"js(
-const c = document.querySelector("#)js" + figure + R"js( canvas"), copy = document.createElement("canvas");
+const c = document.querySelector("#)js" +
+         figure + R"js( canvas"), copy = document.createElement("canvas");
 copy.width = c.width; copy.height = c.height;
 const probe = copy.getContext("2d", {willReadFrequently: true});
-probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--)js" + color + R"js(");
+probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--)js" +
+         color + R"js(");
 probe.fillRect(0, 0, 1, 1);
-const want = probe.getImageData(0, 0, 1, 1).data, have = (probe.clearRect(0, 0, 1, 1), probe.drawImage(c, 0, 0), probe.getImageData(0, 0, c.width, c.height).data);
+const want = probe.getImageData(0, 0, 1, 1).data, have = (probe.clearRect(0, 0, 1, 1),
+    probe.drawImage(c, 0, 0), probe.getImageData(0, 0, c.width, c.height).data);
 let count = 0;
 for (let i = 0; i < have.length; i += 4)
   if (have[i + 3] > 200 && [0, 1, 2].every(k => Math.abs(have[i + k] - want[k]) < 24)) ++count;
@@ -35,13 +38,17 @@ return count;
 )js";
 }
 
-const char* kStateOf4 = "return [...document.querySelectorAll('#members tr')].filter(r => r.cells[0].textContent.includes('n4')).map(r => r.cells[1].textContent)[0]";
+const char* kStateOf4 =
+    "return [...document.querySelectorAll('#members tr')].filter(r => "
+    "r.cells[0].textContent.includes('n4')).map(r => r.cells[1].textContent)[0]";
 
 TEST(Page, ShowsARealClusterLearnAndAMemberDie) {
   if (!Browser::installed()) GTEST_SKIP() << "chromium and chromium-driver are not installed";
-  e2e::Cluster cluster(e2e::digits_config("linear", 3, "min_step_ms = 20\n[checkpoint]\nevery_seconds = 2\n"));
+  e2e::Cluster cluster(
+      e2e::digits_config("linear", 3, "min_step_ms = 20\n[checkpoint]\nevery_seconds = 2\n"));
   for (int k = 1; k <= 4; ++k)
-    cluster.add(e2e::with({"run.epochs=0", "run.start_members=4", "data.shard=" + std::to_string(k) + "/4"}));
+    cluster.add(e2e::with(
+        {"run.epochs=0", "run.start_members=4", "data.shard=" + std::to_string(k) + "/4"}));
   Browser browser(cluster.folder() + "/browser");
   ASSERT_TRUE(browser.started()) << browser.log();
   browser.resize(1440, 900);
@@ -62,21 +69,32 @@ TEST(Page, ShowsARealClusterLearnAndAMemberDie) {
   EXPECT_LT(points.back()[1].get<double>(), points.front()[1].get<double>()) << "it learns";
   EXPECT_GT(browser.ask(pixels_of("loss", "own")).get<int>(), 50);
   EXPECT_GT(browser.ask(pixels_of("traffic", "own")).get<int>(), 50);
-  EXPECT_GT(browser.ask(pixels_of("pairs", "good")).get<int>(), 100) << "three members that are alive";
+  EXPECT_GT(browser.ask(pixels_of("pairs", "good")).get<int>(), 100)
+      << "three members that are alive";
 
   // Who is there, and who exchanges with whom.
   EXPECT_EQ(browser.ask("return document.querySelectorAll('#members tr').length"), 4);
   EXPECT_EQ(browser.ask(kStateOf4), "alive");
-  ASSERT_TRUE(browser.wait("return [...document.querySelectorAll('#members tr:not(.self)')].every(r => parseInt(r.cells[8].textContent) > 0)"));
-  EXPECT_TRUE(browser.wait("return [...document.querySelectorAll('#events li')].some(e => e.textContent.includes('checkpoint'))"));
+  ASSERT_TRUE(
+      browser.wait("return [...document.querySelectorAll('#members tr:not(.self)')].every(r => "
+                   "parseInt(r.cells[8].textContent) > 0)"));
+  EXPECT_TRUE(
+      browser.wait("return [...document.querySelectorAll('#events li')].some(e => "
+                   "e.textContent.includes('checkpoint'))"));
   browser.screenshot("light");
 
-  // A killed node turns dead, in the table, in the picture, among the events, and for those who listen.
+  // A killed node turns dead, in the table, in the picture, among the events, and for those who
+  // listen.
   cluster[3].kill_now();
   ASSERT_TRUE(browser.wait(std::string("return (() => { ") + kStateOf4 + " })() === 'dead'"));
-  EXPECT_TRUE(browser.wait("return [...document.querySelectorAll('#events li')].some(e => e.textContent.includes('dead') && e.textContent.includes('n4'))"));
-  EXPECT_TRUE(browser.wait("return document.getElementById('announce').textContent.includes('n4 is dead')"));
-  ASSERT_TRUE(browser.wait("return kith.charts.list.find(c => c.placed).placed.some(p => p.member.name === 'n4' && p.member.state === 'dead')"));
+  EXPECT_TRUE(
+      browser.wait("return [...document.querySelectorAll('#events li')].some(e => "
+                   "e.textContent.includes('dead') && e.textContent.includes('n4'))"));
+  EXPECT_TRUE(browser.wait(
+      "return document.getElementById('announce').textContent.includes('n4 is dead')"));
+  ASSERT_TRUE(
+      browser.wait("return kith.charts.list.find(c => c.placed).placed.some(p => p.member.name === "
+                   "'n4' && p.member.state === 'dead')"));
   EXPECT_GT(browser.ask(pixels_of("pairs", "bad")).get<int>(), 20);
   browser.prefer_dark(true);
   ASSERT_TRUE(browser.wait("return document.documentElement.dataset.theme === 'dark'"));

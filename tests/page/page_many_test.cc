@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "tests/page/browser.h"
@@ -11,15 +12,17 @@
 namespace kith::page::testing {
 namespace {
 
+using nlohmann::json;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
-using nlohmann::json;
 
 class PageOfMany : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (!Browser::installed()) return;
-    browser_ = std::make_unique<Browser>(std::string(KITH_BINARY_DIR) + "/page/browser-" + std::to_string(::getpid()));
+    const std::string folder = std::string(KITH_BINARY_DIR) + "/page";
+    std::filesystem::remove_all(folder);
+    browser_ = std::make_unique<Browser>(folder);
   }
   static void TearDownTestSuite() { browser_.reset(); }
   void SetUp() override {
@@ -30,7 +33,8 @@ class PageOfMany : public ::testing::Test {
   }
   void open(const FakeCluster& cluster, std::size_t rows) {
     browser_->open(cluster.url());
-    ASSERT_TRUE(browser_->wait("return document.querySelectorAll('#members tr').length === " + std::to_string(rows)));
+    ASSERT_TRUE(browser_->wait("return document.querySelectorAll('#members tr').length === " +
+                               std::to_string(rows)));
   }
   static Browser& browser() { return *browser_; }
 
@@ -42,7 +46,8 @@ TEST_F(PageOfMany, FitsIntoTwoMegabytesAndKeepsItsRows) {
   FakeCluster cluster(200, 1.0);
   open(cluster, 200);
   const char* kBytes =
-      "return [...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].map(e => [e.name, e.transferSize])";
+      "return [...performance.getEntriesByType('resource'), "
+      "...performance.getEntriesByType('navigation')].map(e => [e.name, e.transferSize])";
   const json loads = browser().ask(kBytes);
   std::size_t bytes = 0;
   for (const json& load : loads) bytes += load[1].get<std::size_t>();
@@ -54,21 +59,28 @@ TEST_F(PageOfMany, FitsIntoTwoMegabytesAndKeepsItsRows) {
   // Rows are filled anew, never made anew.
   browser().ask(R"js(
 window.added = 0; window.longest = 0; window.firstRow = document.querySelector('#members tr');
-new MutationObserver(list => list.forEach(m => window.added += m.addedNodes.length)).observe(document.getElementById('members'), {childList: true});
-new PerformanceObserver(list => list.getEntries().forEach(e => window.longest = Math.max(window.longest, e.duration))).observe({type: 'longtask'});
+new MutationObserver(list => list.forEach(m => window.added +=
+    m.addedNodes.length)).observe(document.getElementById('members'), {childList: true});
+new PerformanceObserver(list => list.getEntries().forEach(e => window.longest =
+    Math.max(window.longest, e.duration))).observe({type: 'longtask'});
 window.step = document.querySelector('#members tr').cells[3].textContent;
 window.changes = 0;
 window.gaps = []; let last = performance.now();
 const tick = now => { window.gaps.push(now - last); last = now; requestAnimationFrame(tick); };
 requestAnimationFrame(tick);
 new MutationObserver(() => { const now = document.querySelector('#members tr').cells[3].textContent;
-  if (now !== window.step) { window.step = now; ++window.changes; } }).observe(document.getElementById('members'), {childList: true, subtree: true, characterData: true});
+  if (now !== window.step) { window.step = now; ++window.changes; }
+    }).observe(document.getElementById('members'), {childList: true, subtree: true,
+    characterData: true});
 )js");
   ASSERT_TRUE(browser().wait("return window.changes >= 1"));
   EXPECT_EQ(browser().ask("return window.added"), 0);
   EXPECT_EQ(browser().ask("return window.firstRow.isConnected"), true);
-  std::cout << "longest task with 200 members, ms: " << browser().ask("return window.longest") << "; frames over 50 ms: "
-            << browser().ask("return window.gaps.filter(g => g > 50).length + ' of ' + window.gaps.length") << "\n";
+  std::cout << "longest task with 200 members, ms: " << browser().ask("return window.longest")
+            << "; frames over 50 ms: "
+            << browser().ask(
+                   "return window.gaps.filter(g => g > 50).length + ' of ' + window.gaps.length")
+            << "\n";
   const json later = browser().ask(kBytes);
   std::cout << "bytes of a later look: " << later[later.size() - 2] << "\n";
   browser().screenshot("many");
@@ -100,9 +112,12 @@ TEST_F(PageOfMany, HasNamesAndRolesForThoseWhoListen) {
   FakeCluster cluster(5, 0.1);
   open(cluster, 5);
   EXPECT_THAT(nameless(browser()), IsEmpty());
-  EXPECT_THAT(roles(browser()), IsSupersetOf({"banner", "main", "contentinfo", "heading", "table", "columnheader", "rowheader", "row",
-                                              "cell", "button", "searchbox", "status", "list", "listitem", "link"}));
-  EXPECT_THAT(browser().ask("return document.querySelector('#loss canvas').getAttribute('aria-label')").get<std::string>(),
+  EXPECT_THAT(roles(browser()), IsSupersetOf({"banner", "main", "contentinfo", "heading", "table",
+                                              "columnheader", "rowheader", "row", "cell", "button",
+                                              "searchbox", "status", "list", "listitem", "link"}));
+  EXPECT_THAT(browser()
+                  .ask("return document.querySelector('#loss canvas').getAttribute('aria-label')")
+                  .get<std::string>(),
               ::testing::HasSubstr("this node now"));
 }
 
@@ -110,22 +125,32 @@ TEST_F(PageOfMany, IsReachedAndUsedByKeyboard) {
   FakeCluster cluster(5, 0.1);
   open(cluster, 5);
   EXPECT_THAT(unreachable(browser()), IsEmpty());
-  browser().ask("[...document.querySelectorAll('#columns button')].find(b => b.textContent === 'Step').focus()");
+  browser().ask(
+      "[...document.querySelectorAll('#columns button')].find(b => b.textContent === "
+      "'Step').focus()");
   browser().press("Enter", 13);
   EXPECT_EQ(browser().ask("return document.querySelector('th[aria-sort]').textContent"), "Step");
   browser().ask("document.querySelector('[data-span=run]').focus()");
   browser().press("Enter", 13);
-  EXPECT_EQ(browser().ask("return document.querySelector('[data-span][aria-pressed=true]').textContent"), "Whole run");
+  EXPECT_EQ(
+      browser().ask("return document.querySelector('[data-span][aria-pressed=true]').textContent"),
+      "Whole run");
 }
 
 TEST_F(PageOfMany, ShowsNamesOfOthersAsText) {
   FakeCluster cluster(5, 0.0);
   const std::string name = "<img src=x onerror=\"document.title='taken'\"><b>bold</b>";
   cluster.rename(2, name);
-  cluster.journal().events().log(LogLevel::kWarn, "node", "member dead", {{"name", name}, {"why", name}});
+  cluster.journal().events().log(LogLevel::kWarn, "node", "member dead",
+                                 {{"name", name}, {"why", name}});
   open(cluster, 5);
-  EXPECT_EQ(browser().ask("return document.querySelectorAll('#members img, #members b, #events img, #events b').length"), 0);
-  EXPECT_TRUE(browser().ask("return document.getElementById('members').textContent").get<std::string>().find(name) != std::string::npos);
+  EXPECT_EQ(browser().ask("return document.querySelectorAll('#members img, #members b, #events "
+                          "img, #events b').length"),
+            0);
+  EXPECT_TRUE(browser()
+                  .ask("return document.getElementById('members').textContent")
+                  .get<std::string>()
+                  .find(name) != std::string::npos);
   EXPECT_NE(browser().ask("return document.title"), "taken");
   EXPECT_THAT(browser().console(), IsEmpty());
 }
@@ -137,7 +162,9 @@ TEST_F(PageOfMany, FollowsMembersThatGoAndCome) {
   EXPECT_TRUE(browser().wait("return document.querySelectorAll('#members tr').length === 4"));
   cluster.set_state(1, "dead");
   EXPECT_TRUE(browser().wait("return document.querySelectorAll('.mark.dead').length === 1"));
-  browser().ask("[...document.querySelectorAll('#filters button')].find(b => b.textContent.startsWith('dead')).click()");
+  browser().ask(
+      "[...document.querySelectorAll('#filters button')].find(b => "
+      "b.textContent.startsWith('dead')).click()");
   EXPECT_EQ(browser().ask("return document.querySelectorAll('#members tr').length"), 1);
 }
 
@@ -145,10 +172,13 @@ TEST_F(PageOfMany, SaysWhenItsNodeRefusesAndGoesOnByItself) {
   FakeCluster cluster(5, 0.0);
   open(cluster, 5);
   cluster.refuse_with(503);
-  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent.includes('too many pages')", true));
-  EXPECT_EQ(browser().ask("return document.querySelectorAll('#members tr').length"), 5) << "its last word stays";
+  EXPECT_TRUE(browser().wait(
+      "return document.getElementById('link').textContent.includes('too many pages')", true));
+  EXPECT_EQ(browser().ask("return document.querySelectorAll('#members tr').length"), 5)
+      << "its last word stays";
   cluster.refuse_with(0);
-  EXPECT_TRUE(browser().wait("return document.getElementById('link').textContent === 'live'", true));
+  EXPECT_TRUE(
+      browser().wait("return document.getElementById('link').textContent === 'live'", true));
 }
 
 }  // namespace
