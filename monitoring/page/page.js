@@ -10,7 +10,7 @@
   let span = 3600;                   // seconds of the curves, or "run"
   let boot = "", step = 0, rows = [], latest = null, lastEvent = 0, base = 0;
   let members = [], before = new Map(), pairsAt = [];
-  let failures = 0, answeredAt = 0, timer = 0, asking = false, lastState = "";
+  let failures = 0, answeredAt = 0, timer = 0, asking = false, lastState = "", ending = false;
   const kept = () => span === "run" ? "run" : "hour";
 
   // ---- figures -----------------------------------------------------------------------------------------------------
@@ -30,10 +30,11 @@
   let nodeNow = 0;
   const now = () => nodeNow;
   const count = state => members.filter(m => m.state === state).length;
-  function perSecond(field) {
-    const ago = [...rows].reverse().find(r => latest && latest.at - r.at >= 5);
-    return ago ? bytes(Math.max(0, (latest[field] - ago[field]) / (latest.at - ago.at))) + " a second" : "";
+  function rate(field) {
+    const ago = latest && rows.findLast(r => latest.at - r.at >= 5);
+    return ago ? Math.max(0, (latest[field] - ago[field]) / (latest.at - ago.at)) : 0;
   }
+  const perSecond = field => bytes(rate(field)) + " a second";
   function buildFigures() {
     for (const figure of figures) {
       const box = make("div"), value = make("dd"), note = make("dd");
@@ -74,6 +75,8 @@
     if (node.trouble) troubles.push("Last error: " + node.trouble);
     $("trouble").hidden = troubles.length === 0;
     set($("trouble"), troubles.join(" "));
+    const left = known ? (node.length_samples - node.progress_samples) / rate("progress_samples") : Infinity;
+    ending = left < 10 || node.state === "finishing" || node.state === "complete";
     lastState = done >= 1 && ["finishing", "complete", "leaving"].includes(node.state) ? "complete" : node.state;
   }
   function link(mood, text) {
@@ -225,7 +228,7 @@
     return "the node does not answer" + since;
   }
   function schedule() {
-    let wait = document.hidden ? hiddenMs : members.length > manyMembers ? 4000 : 2000;
+    let wait = document.hidden ? hiddenMs : ending ? 500 : members.length > manyMembers ? 4000 : 2000;  // an end takes a second or two
     if (failures > 0) wait = Math.min(failedMostMs, wait * 1.6 ** Math.min(failures, 8)) * (0.75 + Math.random() / 2);
     timer = setTimeout(look, wait);
   }
