@@ -89,20 +89,27 @@ TEST_F(Image, TrainsIsHealthyAndStopsInOrder) {
 }
 
 TEST_F(Image, AMirrorIsUsedWhenOneIsNamed) {
+  const std::string file = "/etc/apt/sources.list.d/debian.sources";
   const std::string sources =
       engine_->ask({"run", "--rm", "-v", KITH_SOURCE_DIR "/docker/use_mirror.sh:/use_mirror.sh:ro",
                     "debian:bookworm-slim", "sh", "-c",
-                    "rm -rf /etc/apt/sources.list.d; echo 'deb http://deb.debian.org/debian "
-                    "bookworm main' > /etc/apt/sources.list; "
-                    "echo 'deb http://security.debian.org/debian-security bookworm-security main' "
-                    ">> /etc/apt/sources.list; "
-                    "sh /use_mirror.sh '' && cat /etc/apt/sources.list && sh /use_mirror.sh "
-                    "http://mirror.invalid/ && cat /etc/apt/sources.list"});
+                    "rm -f /etc/apt/sources.list.d/*; "
+                    "echo 'URIs: http://deb.debian.org/debian' > " +
+                        file +
+                        "; "
+                        "echo 'URIs: http://security.debian.org/debian-security' >> " +
+                        file +
+                        "; "
+                        "sh /use_mirror.sh '' && cat " +
+                        file +
+                        " && "
+                        "sh /use_mirror.sh http://mirror.invalid/ && cat " +
+                        file});
   EXPECT_EQ(sources,
-            "deb http://deb.debian.org/debian bookworm main\n"
-            "deb http://security.debian.org/debian-security bookworm-security main\n"
-            "deb http://mirror.invalid/debian bookworm main\n"
-            "deb http://mirror.invalid/debian-security bookworm-security main");
+            "URIs: http://deb.debian.org/debian\n"
+            "URIs: http://security.debian.org/debian-security\n"
+            "URIs: http://mirror.invalid/debian\n"
+            "URIs: http://mirror.invalid/debian-security");
 }
 
 }  // namespace

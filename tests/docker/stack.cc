@@ -69,9 +69,9 @@ std::string Stack::make_images() {
   const Finished collected = e2e::run_program(
       {"/bin/sh", "-c",
        "cd '" KITH_SOURCE_DIR "' && docker/collect.sh cpu '" KITH_BINARY_DIR "' '" + folder +
-           "/root/opt/kith'"});
+           "/tree/opt/kith'"});
   if (collected.exit.code != 0) return "docker/collect.sh: " + collected.output;
-  if (const std::string error = engine_.import_folder(folder + "/root", "kith-programs:test");
+  if (const std::string error = engine_.import_folder(folder + "/tree", "kith-programs:test");
       !error.empty())
     return error;
   std::ofstream(folder + "/Dockerfile") << runtime_only();
