@@ -48,8 +48,12 @@ void FaultRow::start(std::size_t nodes, RowOptions options) {
     ASSERT_NO_FATAL_FAILURE(prepare_still(nodes));
   }
   for (std::size_t k = 0; k < nodes; ++k) {
+    if (options_.one_by_one && k > 0) {
+      ASSERT_TRUE(cluster_->wait(seconds(60), "the one before has made its first step",
+                                 [&] { return steps_of(node(k - 1)) >= 1; }));
+    }
     NodeOptions mine = options_of(k);
-    mine.wait_ready = false;
+    mine.wait_ready = options_.one_by_one && k + 1 < nodes;
     if (const auto fault = options_.armed.find(k); fault != options_.armed.end())
       mine.environment["KITH_FAULTS"] = fault->second;
     cluster_->add(mine);

@@ -24,6 +24,7 @@ struct RowOptions {
   std::vector<std::vector<std::string>> of_node = {};  // ... for one
   bool still = false;       // training off, all start values different: O1 is checked
   bool forfeits = false;    // ... but a crash may cost a delta, if that is counted
+  bool one_by_one = false;  // each node has made its first step before the next one starts
   bool proxy = false;       // nodes reach each other through proxy()
   std::size_t spare = 0;    // namespaces for nodes that join later
   std::string config = {};  // TOML instead of the digits
