@@ -195,6 +195,7 @@ kith.charts = (() => {
         {color: "own", of: m => m.self},
         {color: "bad", of: m => m.state === "dead", style: "rectRot"},
         {color: "wait", of: m => m.state === "suspect"},
+        {color: "gone", of: m => m.state === "left"},
         {color: "good", of: () => true},
       ];
       this.strengths = [{least: 0.66, alpha: "e6", width: 3}, {least: 0.33, alpha: "80", width: 2}, {least: 0, alpha: "33", width: 1}];
@@ -243,7 +244,7 @@ kith.charts = (() => {
     }
     draw() {
       const {members, recent} = this.input;
-      const others = members.filter(m => !m.self && m.state !== "left").sort((a, b) => names.compare(a.name, b.name));
+      const others = members.filter(m => !m.self).sort((a, b) => names.compare(a.name, b.name));
       const shape = Math.max(1, this.plot.clientWidth / Math.max(1, this.plot.clientHeight));
       const dense = others.length > 25;
       const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = 0.93;

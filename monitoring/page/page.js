@@ -10,7 +10,7 @@
   let span = 3600;                   // seconds of the curves, or "run"
   let boot = "", step = 0, rows = [], latest = null, lastEvent = 0, base = 0;
   let members = [], before = new Map(), pairsAt = [];
-  let failures = 0, answeredAt = 0, timer = 0, asking = false, lastState = "", ending = false;
+  let failures = 0, answeredAt = 0, timer = 0, asking = false, lastState = "", ending = false, averaged = null;
   const kept = () => span === "run" ? "run" : "hour";
 
   // ---- figures -----------------------------------------------------------------------------------------------------
@@ -173,6 +173,8 @@
     const from = Math.max(latest.at - length, Math.min(rows[0]?.at ?? latest.at, latest.at - 30));
     let shown = rows.filter(r => r.at >= from - step);
     if (shown.length === 0 || shown.at(-1).at < latest.at) shown = [...shown, latest];
+    // Known only at the end, and the level to compare with.
+    if (averaged !== null) shown = shown.map(r => ({...r, accuracy_averaged: averaged}));
     kith.charts.showCurves({rows: shown, base, from: base + from, to: base + latest.at});
   }
 
@@ -185,6 +187,7 @@
   function take(answer) {
     if (answer.boot !== boot) { forget(answer); base = answer.wall - answer.now; }
     nodeNow = answer.now;
+    averaged = answer.node.accuracy_averaged;
     readHistory(answer.history);
     readMembers(answer);
     showNode(answer.node);
@@ -214,7 +217,7 @@
     } catch (error) {
       if (error instanceof TypeError === false && error.status === undefined && error.name !== "TimeoutError" && error.name !== "AbortError") console.error(error);
       ++failures;
-      link("bad", explain(error));
+      link(lastState === "complete" || lastState === "leaving" ? "done" : "bad", explain(error));
     }
     asking = false;
     schedule();
