@@ -28,6 +28,9 @@ class PageOfMany : public ::testing::Test {
   void SetUp() override {
     if (!browser_) GTEST_SKIP() << "chromium and chromium-driver are not installed";
     ASSERT_TRUE(browser_->started()) << browser_->log();
+    // What the page of the test before complained of when its node was gone.
+    browser_->open("about:blank");
+    browser_->console();
     browser_->prefer_dark(false);
     browser_->resize(1440, 900);
   }
