@@ -189,8 +189,9 @@ TEST_F(Compose, AFinishedRunEndsEveryContainerForGood) {
                    [&] { return series("max_over_time(up{job=\"kith\"}[12s]) > 0") == 0; }));
   // Finishing takes about as long as Prometheus looks away; who was seen at it tells that the run
   // is over.
-  if (series("max_over_time(kith_node_state{state=~\"finishing|complete\"}[5m]) == 1") > 0)
+  if (series("max_over_time(kith_node_state{state=~\"finishing|complete\"}[5m]) == 1") > 0) {
     EXPECT_THAT(stack_->query("ALERTS{alertname=~\"KithNodeGone|KithMemberDead\"}"), IsEmpty());
+  }
 
   ASSERT_EQ(stack_->up(4).exit.code, 0);
   ASSERT_TRUE(wait(seconds(90), "started again, they find the run complete", [&] {
