@@ -193,14 +193,15 @@ struct Swim::Impl {
   // ---- swim_news.cc
   // What must be told: our record if `to` may not have it as it matters, what is held against `to`
   // and `about`, what changed. Besides, with budgets that do not depend on what there is to say:
-  // kOwn our record, kOthers one of somebody else.
+  // kOwn our record, kOthers newer figures of somebody else.
   schema::News compose(const NodeId& to, std::size_t bytes_max, const NodeId& about = NodeId(),
                        Fill fill = Fill::kNothing);
   void add_own(NewsWriter& writer, const NodeId& to, Fill fill);
+  bool add_figures(NewsWriter& writer, const NodeId& to);
   void add_of_others(NewsWriter& writer, const NodeId& to);
   [[nodiscard]] bool has_news() const { return own_repeats > 0 || changes.size() > 0; }
   // Newer figures of a member are told on by everybody once per period: in waves that reach all, of
-  // which there are as many as one record per gossip interval has room for.
+  // which there are as many as a few records per gossip interval have room for.
   [[nodiscard]] Duration wave_period() const;
   [[nodiscard]] bool next_wave(TimePoint before, TimePoint now) const;
   void add_changes(NewsWriter& writer, const NodeId& to);
