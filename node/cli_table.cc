@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/config_value.h"
+#include "node/text.h"
 
 namespace kith::node {
 namespace {
@@ -52,12 +53,14 @@ std::string CliTable::text() const {
 std::string printable(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
+  while (!text.empty()) {
+    const std::size_t control = control_bytes(text);
+    for (const char c : text.substr(0, control)) {
+      const auto byte = static_cast<unsigned char>(c);
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-    else
-      out += c;
+    }
+    if (control == 0) out += text.front();
+    text.remove_prefix(std::max<std::size_t>(control, 1));
   }
   return out;
 }

@@ -1,7 +1,7 @@
 #include "node/control_client.h"
 
 #include <fcntl.h>
-#include <httplib.h>
+#include <netdb.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include "node/address.h"
 #include "node/config_value.h"
 #include "node/data_dir.h"
+#include "node/http_exchange.h"
 #include "node/text.h"
 
 namespace kith::node {
@@ -19,9 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr time_t kConnectSeconds = 5;
-constexpr time_t kReadSeconds = 10;
-constexpr time_t kCommandSeconds = 90;  // a checkpoint of a large model on a slow disk
+constexpr int kReadSeconds = 10;
+constexpr int kCommandSeconds = 90;  // a checkpoint of a large model on a slow disk
 
 // A socket's path has room for about a hundred bytes in its address. A longer one is reached
 // through a descriptor of its folder, which lives as long as this.
@@ -47,32 +47,45 @@ class SocketPath {
 
 using Sent = Result<ControlClient::Reply>;
 
-Sent send(httplib::Client& client, const std::string& method, const std::string& path,
-          const std::string& where, int patience = 0) {
-  client.set_connection_timeout(patience > 0 ? patience : kConnectSeconds);
-  client.set_read_timeout(method == "POST" ? kCommandSeconds : patience > 0 ? patience : kReadSeconds);
-  client.set_url_encode(false);
-  const httplib::Result result =
-      method == "POST" ? client.Post(path.c_str()) : client.Get(path.c_str());
-  if (result) return ControlClient::Reply{result->status, result->body};
-  std::string why = httplib::to_string(result.error());
-  if (result.error() == httplib::Error::Connection) why = "nobody answers";
-  if (result.error() == httplib::Error::Read) why = "no answer came in time";
-  return fail(ErrorCode::kNoDaemon, where + ": " + why);
+Sent send(const sockaddr* address, socklen_t size, const HttpRequest& request,
+          const std::string& where) {
+  auto answer = http_exchange(address, size, request);
+  if (!answer) return fail(answer.error().code, where + ": " + answer.error().message);
+  return ControlClient::Reply{answer->status, std::move(answer->body)};
+}
+
+Duration patience_for(const std::string& method, int seconds) {
+  return std::chrono::seconds(method == "POST" ? kCommandSeconds
+                              : seconds > 0    ? seconds
+                                               : kReadSeconds);
 }
 
 Sent over_socket(const std::string& socket, const std::string& method, const std::string& path,
                  int patience = 0) {
   const SocketPath reachable(socket);
-  httplib::Client client(reachable.text(), 80);
-  client.set_address_family(AF_UNIX);
-  return send(client, method, path, socket, patience);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (reachable.text().size() >= sizeof address.sun_path)
+    return fail(ErrorCode::kNoDaemon, socket + ": nobody answers");
+  reachable.text().copy(address.sun_path, sizeof address.sun_path - 1);
+  return send(reinterpret_cast<const sockaddr*>(&address), sizeof address,
+              {method, path, "localhost", patience_for(method, patience)}, socket);
 }
 
 Sent over_tcp(const std::string& address, const std::string& path, int patience) {
   KITH_ASSIGN(const HostPort parsed, parse_address(address, PortRule::kRequired));
-  httplib::Client client(parsed.host, parsed.port);
-  return send(client, "GET", path, "http://" + address, patience);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string where = "http://" + address;
+  if (::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found) != 0)
+    return fail(ErrorCode::kNoDaemon, where + ": the name has no address");
+  Sent sent = fail(ErrorCode::kNoDaemon, where + ": nobody answers");
+  for (const addrinfo* at = found; at != nullptr && !sent; at = at->ai_next)
+    sent = send(at->ai_addr, at->ai_addrlen, {"GET", path, address, patience_for("GET", patience)},
+                where);
+  ::freeaddrinfo(found);
+  return sent;
 }
 
 std::string first_line(const std::string& path) {

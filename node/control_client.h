@@ -27,7 +27,8 @@ class ControlClient {
   // daemon's files.
   static Result<ControlClient> at(const std::string& where);
 
-  // For who looks often: how long a connection and an answer may take, instead of 5 and 10 s.
+  // For who looks often: how long a connection and each silence may take, instead of 10 s. An
+  // answer as a whole: http_exchange.h.
   void set_patience(int seconds) { patience_seconds_ = seconds; }
 
   struct Reply {

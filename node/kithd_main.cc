@@ -11,6 +11,7 @@
 #include "node/daemon_flags.h"
 #include "node/dry_run.h"
 #include "node/log_format.h"
+#include "node/signal_watch.h"
 
 namespace {
 
@@ -31,6 +32,8 @@ int main(int argc, char** argv) {
     std::fputs(flags->answer.c_str(), stdout);
     return 0;
   }
+  // From here on a SIGHUP means "read the configuration again", not the end.
+  if (!flags->check && !flags->dry_run) SignalWatch::block();
   const auto config = config_from_flags(*flags, kith_environment());
   if (!config) return refuse(config.error());
   if (flags->check) {

@@ -14,6 +14,7 @@
 
 #include "node/config_value.h"
 #include "node/log_writer.h"
+#include "node/text.h"
 
 namespace kith::node {
 namespace {
@@ -66,22 +67,23 @@ std::unique_ptr<spdlog::pattern_formatter> make_formatter(LogFormat format) {
   return formatter;
 }
 
-bool is_plain(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte > 0x20 && byte != 0x7f && c != '"' && c != '=' && c != '\\';
+bool is_plain(char c) { return c != ' ' && c != '"' && c != '=' && c != '\\'; }
+
+bool has_controls(std::string_view text) {
+  while (!text.empty() && control_bytes(text) == 0) text.remove_prefix(1);
+  return !text.empty();
 }
 
 // A value as it is when no reader could mistake it, quoted otherwise: no line break or escape code
 // gets into a log.
 std::string logfmt_value(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, is_plain) ? std::string(text) : in_quotes(text);
+  const bool plain =
+      !text.empty() && std::ranges::all_of(text, is_plain) && !has_controls(text);
+  return plain ? std::string(text) : in_quotes(text);
 }
 
 std::string readable(std::string_view text) {
-  const std::string quoted = in_quotes(text);
-  const bool has_controls = std::ranges::any_of(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-  return has_controls ? quoted : std::string(text);
+  return has_controls(text) ? in_quotes(text) : std::string(text);
 }
 
 using Fields = std::initializer_list<LogField>;

@@ -2,26 +2,55 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
 namespace kith::node {
+namespace {
+
+// One character of UTF-8, of at most three bytes, as \uXXXX.
+std::string escaped_code_point(std::string_view bytes) {
+  const auto low = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]) & 0x3fu; };
+  unsigned code = static_cast<unsigned char>(bytes[0]);
+  if (bytes.size() == 2) code = (code & 0x1f) << 6 | low(1);
+  if (bytes.size() == 3) code = (code & 0x0f) << 12 | low(1) << 6 | low(2);
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "\\u%04x", code & 0xffff);
+  return text.data();
+}
+
+}  // namespace
 
 std::string in_quotes(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15];
+  while (!text.empty()) {
+    const std::size_t control = control_bytes(text);
+    const char c = text.front();
+    if (control > 0) {
+      out += escaped_code_point(text.substr(0, control));
     } else {
+      if (c == '"' || c == '\\') out += '\\';
       out += c;
     }
+    text.remove_prefix(std::max<std::size_t>(control, 1));
   }
   return out + "\"";
+}
+
+std::size_t control_bytes(std::string_view text) {
+  const auto at = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  if (text.empty()) return 0;
+  if (at(0) < 0x20 || at(0) == 0x7f) return 1;
+  if (at(0) == 0xc2 && at(1) >= 0x80 && at(1) < 0xa0) return 2;
+  if (at(0) != 0xe2) return 0;
+  const bool turns = (at(1) == 0x80 && (at(2) == 0x8e || at(2) == 0x8f)) ||
+                     (at(1) == 0x80 && at(2) >= 0xaa && at(2) <= 0xae) ||
+                     (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9);
+  return turns ? 3 : 0;
 }
 
 std::vector<std::string> split_list(std::string_view text) {

@@ -44,6 +44,9 @@ TEST(TomlValue, TextThatIsMoreThanOneValueIsNone) {
 
 TEST(Quotes, LeaveNothingThatATerminalWouldObey) {
   EXPECT_EQ(in_quotes("a\"b\\\n\x1b"), "\"a\\\"b\\\\\\u000a\\u001b\"");
+  // As a single character, which a terminal takes for ESC [, and what turns writing round.
+  EXPECT_EQ(in_quotes("\u009b2J\u202e\u2066"), "\"\\u009b2J\\u202e\\u2066\"");
+  EXPECT_EQ(in_quotes("B\u00fcro \u2013 \u00a0"), "\"B\u00fcro \u2013 \u00a0\"");
 }
 
 TEST(Utf8, IsTold) {
