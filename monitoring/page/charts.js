@@ -1,5 +1,5 @@
-// The curves and the picture of who exchanges with whom, drawn by Chart.js. A chart is redrawn in a frame of its own, and
-// only while it can be seen.
+// The curves and the picture of who exchanges with whom, drawn by Chart.js. A chart with new figures is redrawn in a frame
+// of its own, and only while it can be seen.
 "use strict";
 
 kith.charts = (() => {
@@ -16,19 +16,22 @@ kith.charts = (() => {
       palette[name] = style.getPropertyValue("--" + name).trim();
   }
 
-  function redraw(chart, evenUnseen = false) {
+  function redraw(chart) {
     chart.stale = true;
-    if (chart.seen || evenUnseen) waiting.add(chart);
+    if (chart.seen) waiting.add(chart);
     if (waiting.size > 0 && frame === 0) frame = requestAnimationFrame(drawNext);
   }
   function drawNext() {
     frame = 0;
     const [chart] = waiting;
     if (!chart) return;
+    drawNow(chart);
+    if (waiting.size > 0) frame = requestAnimationFrame(drawNext);
+  }
+  function drawNow(chart) {
     waiting.delete(chart);
     chart.stale = false;
     chart.draw();
-    if (waiting.size > 0) frame = requestAnimationFrame(drawNext);
   }
   const watcher = new IntersectionObserver(entries => {
     for (const entry of entries) {
@@ -318,9 +321,10 @@ kith.charts = (() => {
     for (const [name, chart] of Object.entries(all)) if (name !== "pairs") chart.show(input);
   }
   function showPairs(input) { all.pairs.show(input); }
+  // All at once, seen or not: a page in two themes is worse than one long frame.
   function repaint() {
     readPalette();
-    charts.forEach(chart => { paint(chart); if (chart.input) redraw(chart, true); });
+    charts.forEach(chart => { paint(chart); if (chart.input) drawNow(chart); });
   }
   return {build, showCurves, showPairs, repaint, list: charts};
 })();

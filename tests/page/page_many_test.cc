@@ -13,8 +13,13 @@ namespace kith::page::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Gt;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Lt;
+using ::testing::SizeIs;
 
 class PageOfMany : public ::testing::Test {
  protected:
@@ -109,6 +114,34 @@ TEST_F(PageOfMany, CanBeReadInLightAndDark) {
   browser().prefer_dark(true);
   ASSERT_TRUE(browser().wait("return document.documentElement.dataset.theme === 'dark'"));
   EXPECT_THAT(poor_contrast(browser()), IsEmpty());
+}
+
+// In one script, so that no frame passes in between.
+TEST_F(PageOfMany, HasNoChartInTheThemeBefore) {
+  FakeCluster cluster(5, 0.1);
+  open(cluster, 5);
+  ASSERT_TRUE(browser().wait("return kith.charts.list.every(c => c.input)"));
+  const json counts = browser().ask(R"js(
+const line = () => getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+const light = [1, 3, 5].map(i => parseInt(line().slice(i, i + 2), 16));
+const lines = figure => {
+  const c = figure.querySelector("canvas");
+  const have = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  let count = 0;
+  for (let i = 0; i < have.length; i += 4)
+    if (have[i + 3] > 200 && light.every((v, k) => Math.abs(have[i + k] - v) < 12)) ++count;
+  return count;
+};
+kith.charts.list.forEach(c => c.draw());
+const curves = kith.charts.list.filter(c => c.series).map(c => c.figure);
+const before = curves.map(lines), theme = document.getElementById("theme");
+while (document.documentElement.dataset.theme !== "dark") theme.click();
+const after = curves.map(lines);
+while (!theme.textContent.includes("auto")) theme.click();
+return {before, after};
+)js");
+  EXPECT_THAT(counts["before"].get<std::vector<int>>(), AllOf(SizeIs(6), Each(Gt(100)))) << counts;
+  EXPECT_THAT(counts["after"].get<std::vector<int>>(), Each(Lt(20))) << counts;
 }
 
 TEST_F(PageOfMany, HasNamesAndRolesForThoseWhoListen) {
