@@ -1,12 +1,9 @@
 #include "node/event_kinds.h"
 
-#include <utility>
-
 namespace kith::node {
 
 namespace {
 
-// By how a message begins; the first that fits.
 constexpr std::pair<std::string_view, std::string_view> kByMessage[] = {
     {"member joined", "joined"},
     {"member alive again", "alive"},
@@ -21,7 +18,7 @@ constexpr std::pair<std::string_view, std::string_view> kByMessage[] = {
     {"state", "state"},
     {"evaluated", "evaluated"},
     {"fetching the cluster's state", "adoption"},
-    {"joined the run with the cluster's state", "adoption"},
+    {"joined run ", "adoption"},
     {"far behind the cluster", "adoption"},
     {"back to the checkpoint", "adoption"},
     {"final ", "final"},
@@ -33,6 +30,8 @@ constexpr std::pair<std::string_view, std::string_view> kByMessage[] = {
 };
 
 }  // namespace
+
+std::span<const std::pair<std::string_view, std::string_view>> event_kinds() { return kByMessage; }
 
 std::string_view event_kind(std::string_view component, std::string_view message) {
   if (component == "checkpoint") return "checkpoint";
