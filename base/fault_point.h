@@ -1,7 +1,9 @@
-// Named fault points in production code, inert unless a test arms them (FoundationDB's "buggify", narrowed to
-// crashes and delays at protocol steps). Armed only through the environment variable KITH_FAULTS, read once at
-// start by node/ and handed in here: "name=kill@N" ends the process with SIGKILL at the N-th passage,
-// "name=stop@N" raises SIGSTOP, "name=wait@N" keeps the passing thread for 4 s, as a slow disk would. An unknown name is an error, so that a test cannot pass by misspelling one.
+// Named fault points in production code, inert unless a test arms them (FoundationDB's "buggify",
+// narrowed to crashes and delays at protocol steps). Armed only through the environment variable
+// KITH_FAULTS, read once at start by node/ and handed in here: "name=kill@N" ends the process with
+// SIGKILL at the N-th passage, "name=stop@N" raises SIGSTOP, "name=wait@N" keeps the passing thread
+// for 4 s, as a slow disk would. An unknown name is an error, so that a test cannot pass by
+// misspelling one.
 #pragma once
 
 #include <string_view>

@@ -34,7 +34,8 @@ struct HealthReport {
   // "ok joined: 4 members" a line; failed ones say "FAIL".
   [[nodiscard]] std::string text() const;
   // {"healthy": true, "well": true, "ready": true,
-  //  "checks": [{"name": ..., "concern": "process" | "people" | "readiness", "ok": ..., "text": ...}]}
+  //  "checks": [{"name": ..., "concern": "process" | "people" | "readiness", "ok": ...,
+  //              "text": ...}]}
   [[nodiscard]] std::string json() const;
 };
 

@@ -5,8 +5,8 @@
 // GET /live?span=hour|run&boot=B&after=AT&step=S&event=N
 //   boot, after, step, event: what the page has already; without them it gets everything that is
 //   kept
-//   {"boot", "now", "wall", "node": {...}, "members": {"fields", "rows", "known", "shows"},
-//    "history": {...}, "events": {...}}
+//   {"boot", "now", "wall", "node": {...}, "members": {"known", "neighbours", "fields",
+//    "rows"}, "history": {...}, "events": {...}}
 // Moments are seconds on the node's monotonic clock; `wall` is the time of day at `now`.
 // Size: about 130 bytes a member (kMembersMax at most: those exchanged with and those in trouble
 // first), 110 bytes a sample.

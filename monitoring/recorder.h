@@ -15,7 +15,7 @@ namespace kith::monitoring {
 class Recorder {
  public:
   // `look` is called at once, then every `interval`.
-  Recorder(std::function<void()> look, Duration interval = std::chrono::seconds(1));
+  explicit Recorder(std::function<void()> look, Duration interval = std::chrono::seconds(1));
   ~Recorder();
 
  private:

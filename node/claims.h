@@ -2,11 +2,12 @@
 // member's figures are its word alone, and a member that is wrong about itself (a bug, a lie) must
 // neither make the others adopt its state nor end the run.
 //
-//   depth    what two members say: the second greatest of the others' depths. One other member
-//   alone is believed. steps    a member's own steps are part of its model, so never above the
-//   depth that is believed, plus max_lag samples  steps times samples per step, up to kBatchFactor
-//   times the greater of our batch and the second greatest ratio pace     up to kPaceFactor times
-//   the greater of our pace and the second greatest
+//   depth    what two members say: the second greatest of the others' depths; one other member
+//            alone is believed
+//   steps    part of a member's own model, so never above the depth that is believed plus max_lag
+//   samples  steps times samples per step, up to kBatchFactor times the greater of our batch and
+//            the second greatest ratio
+//   pace     up to kPaceFactor times the greater of our pace and the second greatest
 //
 // What is above is not counted until the others have caught up: an honest member that is alone far
 // ahead (a survivor of an older island among several younger ones) gives its own state up after a

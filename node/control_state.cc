@@ -200,8 +200,8 @@ CheckpointFacts ControlLoop::facts() const {
 
 // 0 seconds: only when leaving, and at the end.
 void ControlLoop::schedule_checkpoint() {
-  const double seconds =
-      parts_.live != nullptr ? parts_.live->checkpoint_every_seconds.load() : parts_.config->checkpoint.every_seconds;
+  const double seconds = parts_.live != nullptr ? parts_.live->checkpoint_every_seconds.load()
+                                                : parts_.config->checkpoint.every_seconds;
   next_checkpoint_ = seconds > 0 ? now() + from_seconds(seconds) : TimePoint::max();
 }
 

@@ -3,8 +3,8 @@
 //
 //   text     12:03:04.512 info  exchange   completed  peer=3f2a91c0 distance=0.01
 //   logfmt   ts=2024-05-06T12:03:04.512Z level=info component=exchange msg=completed peer=3f2a91c0
-//   distance=0.01 json
-//   {"ts":"2024-05-06T12:03:04.512Z","level":"info","component":"exchange","msg":"completed","peer":"3f2a91c0",...}
+//   json     {"ts":"2024-05-06T12:03:04.512Z","level":"info","component":"exchange",
+//             "msg":"completed","peer":"3f2a91c0"}   (on one line)
 //
 // Times are UTC. A line is one write of at most 4096 bytes (longer ones are cut), so that lines of
 // several processes never mix. Writing never blocks, throws or raises SIGPIPE: when stderr is

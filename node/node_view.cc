@@ -19,7 +19,8 @@ using schema::RunState;
 namespace {
 
 constexpr auto kCommandPatience = std::chrono::seconds(60);
-constexpr const char* kReasons[] = {"unknown", "crossing", "lag", "nonfinite", "mismatch", "not_ready", "withdrawn"};
+constexpr const char* kReasons[] = {"unknown",  "crossing",  "lag",      "nonfinite",
+                                    "mismatch", "not_ready", "withdrawn"};
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 json known(double value) { return value < 0 ? json(nullptr) : number(value); }
@@ -33,7 +34,9 @@ std::uint64_t failed_of(const gossip::ExchangeCounters& c) {
 }
 
 // Text that other machines chose may hold any bytes: never let them break the JSON.
-std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string dump(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 HttpReply reply(const Status& status, const std::string& message) {
   if (status) return HttpReply::json(dump({{"ok", true}, {"message", message}}));
@@ -66,38 +69,40 @@ std::string NodeViewAdapter::status_json() {
   const auto& c = s.exchange.counters;
   std::size_t alive = 1;
   for (const auto& member : s.members) alive += member.state() == MemberState::kAlive ? 1 : 0;
-  json out = {{"name", s.self.name},
-              {"id", s.self.id.hex()},
-              {"run", config_.run.id},
-              {"cluster", config_.cluster.name},
-              {"state", schema::name_of(s.self.run_state)},
-              {"step", t.steps},
-              {"samples", t.samples},
-              {"progress", s.progress},
-              {"epoch", s.epoch},
-              {"length_samples", s.length_samples > 0 ? json(s.length_samples) : json(nullptr)},
-              {"loss", number(t.loss)},
-              {"accuracy", s.final_accuracy >= 0 ? json(s.final_accuracy) : number(t.eval_accuracy)},
-              {"learning_rate", number(t.learning_rate)},
-              {"steps_per_second", number(t.steps_per_second)},
-              {"members", alive},
-              {"exchanges_total", c.completed_initiator + c.completed_responder},
-              {"exchanges_failed_total", failed_of(c)},
-              {"bytes_sent_total", s.control.bytes_sent + s.exchange.mesh.bytes_sent},
-              {"bytes_received_total", s.control.bytes_received + s.exchange.mesh.bytes_received},
-              {"shard_samples", s.self.shard_samples},
-              {"staleness_steps", known(s.staleness_steps)},
-              {"consensus_distance", known(s.consensus_relative)},
-              {"last_checkpoint_step", s.checkpoints.written > 0 ? json(s.checkpoints.last_step) : json(nullptr)},
-              {"checkpoint_errors", s.checkpoints.failed},
-              {"adoptions", s.adoptions},
-              {"address", s.self.control_address},
-              {"bulk_address", s.self.bulk_address},
-              {"http", s.self.http_address},
-              {"healthy", t.healthy},
-              {"isolated", s.isolated},
-              {"depth", s.self.depth},
-              {"version", s.self.version_text}};
+  json out = {
+      {"name", s.self.name},
+      {"id", s.self.id.hex()},
+      {"run", config_.run.id},
+      {"cluster", config_.cluster.name},
+      {"state", schema::name_of(s.self.run_state)},
+      {"step", t.steps},
+      {"samples", t.samples},
+      {"progress", s.progress},
+      {"epoch", s.epoch},
+      {"length_samples", s.length_samples > 0 ? json(s.length_samples) : json(nullptr)},
+      {"loss", number(t.loss)},
+      {"accuracy", s.final_accuracy >= 0 ? json(s.final_accuracy) : number(t.eval_accuracy)},
+      {"learning_rate", number(t.learning_rate)},
+      {"steps_per_second", number(t.steps_per_second)},
+      {"members", alive},
+      {"exchanges_total", c.completed_initiator + c.completed_responder},
+      {"exchanges_failed_total", failed_of(c)},
+      {"bytes_sent_total", s.control.bytes_sent + s.exchange.mesh.bytes_sent},
+      {"bytes_received_total", s.control.bytes_received + s.exchange.mesh.bytes_received},
+      {"shard_samples", s.self.shard_samples},
+      {"staleness_steps", known(s.staleness_steps)},
+      {"consensus_distance", known(s.consensus_relative)},
+      {"last_checkpoint_step",
+       s.checkpoints.written > 0 ? json(s.checkpoints.last_step) : json(nullptr)},
+      {"checkpoint_errors", s.checkpoints.failed},
+      {"adoptions", s.adoptions},
+      {"address", s.self.control_address},
+      {"bulk_address", s.self.bulk_address},
+      {"http", s.self.http_address},
+      {"healthy", t.healthy},
+      {"isolated", s.isolated},
+      {"depth", s.self.depth},
+      {"version", s.self.version_text}};
   if (!s.waiting_for.empty()) out["waiting_for"] = s.waiting_for;
   if (!s.trouble.empty()) out["last_error"] = s.trouble;
   return dump(out);
@@ -134,16 +139,21 @@ std::string NodeViewAdapter::members_json() {
   };
   add(s.self, 0.0);
   for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
-  std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a["name"] < b["name"]; });
+  std::sort(list.begin(), list.end(),
+            [](const json& a, const json& b) { return a["name"] < b["name"]; });
   const std::string shows =
-      s.neighbours ? "all " + std::to_string(list.size()) + " members that this node has heard of; its figures of most are "
-                     "relayed, since it keeps links with " + std::to_string(*s.neighbours) + " neighbours only"
-                   : "all " + std::to_string(list.size()) + " members; this node keeps a link with each that is alive";
+      s.neighbours ? "all " + std::to_string(list.size()) +
+                         " members that this node has heard of; its figures of most are "
+                         "relayed, since it keeps links with " +
+                         std::to_string(*s.neighbours) + " neighbours only"
+                   : "all " + std::to_string(list.size()) +
+                         " members; this node keeps a link with each that is alive";
   return dump({{"members", list}, {"shows", shows}});
 }
 
 monitoring::HealthReport NodeViewAdapter::health() {
-  return health_of(loop_.status(), trainer_.stats(), from_seconds(live_.checkpoint_every_seconds), clock_.now());
+  return health_of(loop_.status(), trainer_.stats(), from_seconds(live_.checkpoint_every_seconds),
+                   clock_.now());
 }
 
 monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
@@ -168,7 +178,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.learning_rate = finite(t.learning_rate);
   out.grad_norm = finite(t.grad_norm);
   out.steps_per_second = finite(t.steps_per_second);
-  for (std::size_t i = 0; i < out.phase_seconds.size(); ++i) out.phase_seconds[i] = t.phase_seconds[i];
+  for (std::size_t i = 0; i < out.phase_seconds.size(); ++i)
+    out.phase_seconds[i] = t.phase_seconds[i];
   out.idle_seconds = t.idle_seconds;
   out.local = {finite(t.eval_loss), finite(t.eval_accuracy)};
   if (s.final_accuracy >= 0) out.averaged.accuracy_ratio = s.final_accuracy;
@@ -195,7 +206,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.retries = c.retries;
   out.replays = c.replays;
   out.duplicates_ignored = c.duplicates_ignored;
-  out.invalid_messages = c.invalid + s.exchange.mesh.dropped_malformed + s.control.dropped_malformed;
+  out.invalid_messages =
+      c.invalid + s.exchange.mesh.dropped_malformed + s.control.dropped_malformed;
   out.forfeited = c.forfeited;
   out.payload_bytes_sent = c.payload_bytes_sent;
   out.payload_bytes_received = c.payload_bytes_received;
@@ -225,7 +237,8 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
     member.loss = finite(r.loss);
     member.accuracy_ratio = finite(r.accuracy);
     member.steps_per_second = finite(r.steps_per_second);
-    if (const auto last = s.last_exchange_wall_seconds.find(r.id); last != s.last_exchange_wall_seconds.end())
+    if (const auto last = s.last_exchange_wall_seconds.find(r.id);
+        last != s.last_exchange_wall_seconds.end())
       member.last_exchange_timestamp_seconds = last->second;
     out.members.push_back(std::move(member));
   };
@@ -244,23 +257,28 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
   out.shard_samples = s.self.shard_samples;
   out.checkpoints = s.checkpoints.written;
   out.checkpoint_errors = s.checkpoints.failed;
-  if (const double every = live_.checkpoint_every_seconds; every > 0) out.checkpoint_interval_seconds = every;
+  if (const double every = live_.checkpoint_every_seconds; every > 0)
+    out.checkpoint_interval_seconds = every;
   out.reload_successful = live_.reload_successful;
   if (s.checkpoints.written > 0) out.checkpoint_step = s.checkpoints.last_step;
-  if (s.checkpoints.written > 0) out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
+  if (s.checkpoints.written > 0)
+    out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;
 }
 
-// Waits for the loop's answer: a worker of its own serves commands, and the loop never waits for it.
+// Waits for the loop's answer: a worker of its own serves commands, and the loop never waits for
+// it.
 HttpReply NodeViewAdapter::checkpoint(const std::string& export_to) {
   auto promise = std::make_shared<std::promise<Result<std::string>>>();
   auto future = promise->get_future();
-  loop_.checkpoint_now([promise](const Result<std::string>& result) { promise->set_value(result); });
+  loop_.checkpoint_now(
+      [promise](const Result<std::string>& result) { promise->set_value(result); });
   const auto patience = std::chrono::steady_clock::now() + kCommandPatience;
   bool ready = false;
   while (!ready && !loop_.ended() && std::chrono::steady_clock::now() < patience)
     ready = future.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready;
-  if (!ready && loop_.ended()) return reply(fail("this node is ending: nothing was written for this command"), "");
+  if (!ready && loop_.ended())
+    return reply(fail("this node is ending: nothing was written for this command"), "");
   if (!ready)
     return reply(fail("the checkpoint is not written after a minute: see the daemon's log"), "");
   Result<std::string> path = future.get();
@@ -273,7 +291,8 @@ HttpReply NodeViewAdapter::export_model(const HttpQuery& query) {
   const std::string path = get(query, "path");
   if (path.empty()) return reply(fail(ErrorCode::kUsage, "export needs path=FILE"), "");
   if (loop_.status().self.run_state == RunState::kComplete)
-    return reply(export_checkpoint(config_.node.data_dir + "/model.safetensors", path), "exported to " + path);
+    return reply(export_checkpoint(config_.node.data_dir + "/model.safetensors", path),
+                 "exported to " + path);
   return checkpoint(path);
 }
 
@@ -282,7 +301,8 @@ HttpReply NodeViewAdapter::command(const std::string& name, const HttpQuery& que
   if (name == "control/export") return export_model(query);
   if (name == "control/leave") {
     loop_.request_leave();
-    return reply({}, "leaving: exchanges are finished, a checkpoint is written, the others are told");
+    return reply({},
+                 "leaving: exchanges are finished, a checkpoint is written, the others are told");
   }
   if (name == "control/join") {
     const std::string address = get(query, "address");
@@ -290,7 +310,8 @@ HttpReply NodeViewAdapter::command(const std::string& name, const HttpQuery& que
     loop_.join(address);
     return reply({}, "dialling " + address + " until it answers");
   }
-  return HttpReply::json(dump({{"ok", false}, {"code", 2}, {"message", "unknown command " + name}}), 404);
+  return HttpReply::json(dump({{"ok", false}, {"code", 2}, {"message", "unknown command " + name}}),
+                         404);
 }
 
 }  // namespace kith::node

@@ -1,6 +1,6 @@
-// NodeViewAdapter: what the outside sees of a running daemon: /status and /members as JSON, health checks, the metrics
-// snapshot, and the commands that come through the Unix socket.
-// Thread: any (HTTP workers); reads copies only.
+// NodeViewAdapter: what the outside sees of a running daemon: /status and /members as JSON, health
+// checks, the metrics snapshot, and the commands that come through the Unix socket. Thread: any
+// (HTTP workers); reads copies only.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,16 @@ namespace kith::node {
 
 class NodeViewAdapter final : public monitoring::NodeView {
  public:
-  NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer, Hash256 schema_hash,
-                  const Clock& clock, const StepLog* step_log, const LiveSettings& live);
+  NodeViewAdapter(const Config& config, ControlLoop& loop, compute::Trainer& trainer,
+                  Hash256 schema_hash, const Clock& clock, const StepLog* step_log,
+                  const LiveSettings& live);
 
   monitoring::NodeSnapshot snapshot() override;
   std::string status_json() override;
   std::string members_json() override;
   monitoring::HealthReport health() override;
-  monitoring::HttpReply command(const std::string& name, const monitoring::HttpQuery& query) override;
+  monitoring::HttpReply command(const std::string& name,
+                                const monitoring::HttpQuery& query) override;
 
  private:
   monitoring::HttpReply checkpoint(const std::string& export_to);

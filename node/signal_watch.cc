@@ -27,7 +27,8 @@ void SignalWatch::block() {
 }
 
 SignalWatch::SignalWatch(std::function<void()> leave, std::function<void()> reload) {
-  thread_ = std::thread([this, leave = std::move(leave), reload = std::move(reload)] { run(leave, reload); });
+  thread_ = std::thread(
+      [this, leave = std::move(leave), reload = std::move(reload)] { run(leave, reload); });
 }
 
 void SignalWatch::run(const std::function<void()>& leave, const std::function<void()>& reload) {

@@ -1,6 +1,6 @@
 // SignalWatch: SIGTERM and SIGINT leave in order; a second one ends the process at once, without a
-// checkpoint, with exit code 130. SIGHUP reloads the configuration. A thread of its own waits for them, so no handler runs. Thread:
-// construct and destroy on one.
+// checkpoint, with exit code 130. SIGHUP reloads the configuration. A thread of its own waits for
+// them, so no handler runs; both functions are called on it. Thread: construct and destroy on one.
 #pragma once
 
 #include <atomic>

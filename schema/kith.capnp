@@ -262,7 +262,7 @@ struct News {
   # records are left out from the end when the message would exceed 64 KiB]
   records @0 :List(MemberRecord);    # <= 64, the sender's own first
   accusations @1 :List(Accusation);  # <= 64
-  progress @2 :UInt64;               # samples: cluster progress that the sender knows
+  progress @2 :UInt64;               # retired: sent as 0, not read; progress follows from the records
 }
 
 struct Ping {
@@ -301,7 +301,7 @@ struct Gossip {
 struct Digest {
   # Control: to one random member, each sync interval; answered by SYNC if something differs. [560 bytes]
   buckets @0 :List(UInt64);          # 64, by the first 6 bits of the id: sum of hashes of (id, incarnation) of its living
-  progress @1 :UInt64;               # samples: cluster progress that the sender knows
+  progress @1 :UInt64;               # retired: sent as 0, not read
 }
 
 struct DigestEntry {

@@ -193,7 +193,7 @@ Hash256 accusation_hash(const Accusation& accusation);
 struct News {
   std::vector<MemberRecord> records;      // <= 64; encode() leaves out the last ones if 64 KiB would be exceeded
   std::vector<Accusation> accusations;    // <= 64
-  Samples progress = 0;                   // cluster progress the sender knows
+  Samples progress = 0;                   // retired: not read
   bool operator==(const News&) const = default;
 };
 
@@ -233,7 +233,7 @@ struct Gossip {
 // hashes of (id, incarnation) of the living in it. Answered by SYNC if something differs. About 600 bytes.
 struct Digest {
   std::vector<std::uint64_t> buckets;     // 64
-  Samples progress = 0;
+  Samples progress = 0;                   // retired: not read
   bool operator==(const Digest&) const = default;
 };
 struct DigestEntry {
