@@ -32,7 +32,7 @@ std::string runtime_only() {
   return head + std::regex_replace(tail, std::regex("--from=build"), "--from=kith-programs:test");
 }
 
-// A loopback port that is free now, with `beyond` free ones behind it as far as one can tell.
+// A loopback port that is free now.
 int free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
