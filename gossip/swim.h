@@ -24,9 +24,9 @@
 // - After a pause of our own nobody is convicted for one suspicion window.
 //
 // Thread: one owner (control loop). Costs, whatever the number of members: per probe interval one
-// PING with our record and one PONG, per gossip interval one GOSSIP with one record of somebody
-// else, per sync interval a digest of 0.6 kB. Only while there is news (a change of state, an
-// address, a run state) do all these carry more, and `gossip_fanout` GOSSIPs go out.
+// PING with our record and one PONG, per gossip interval one GOSSIP with four records of others,
+// per sync interval a digest of 0.6 kB. Only while there is news (a change of state, an address, a
+// run state) do all these carry more, and `gossip_fanout` GOSSIPs go out.
 #pragma once
 
 #include <cstdint>

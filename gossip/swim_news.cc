@@ -1,6 +1,6 @@
 // What rides on a message: our own record, then what is held against the receiver, then what
 // changed (least told first). A PING has our newest figures besides, one GOSSIP per interval
-// somebody else's: that is all in a quiet cluster.
+// those of four others: that is all in a quiet cluster.
 #include <algorithm>
 
 #include "gossip/swim_impl.h"
