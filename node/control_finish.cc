@@ -159,6 +159,11 @@ bool ControlLoop::is_credible(const schema::Final& final) const {
   if (final.declarer != self_ && roster_.find(final.declarer) == nullptr) return false;
   if (progress_.done() || state_ == RunState::kFinishing || state_ == RunState::kComplete)
     return true;
+  return most_have_ended();
+}
+
+// More than half of the other living members, two at least where there are two.
+bool ControlLoop::most_have_ended() const {
   std::size_t living = 0, ended = 0;
   for (const auto& peer : finish_peers()) {
     if (!peer.live) continue;

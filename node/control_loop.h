@@ -216,6 +216,7 @@ class ControlLoop {
   void declare_made(const std::shared_ptr<const FinalState>& made);
   void accept_final(const NodeId& from, const schema::Final& final);
   [[nodiscard]] bool is_credible(const schema::Final& final) const;
+  [[nodiscard]] bool most_have_ended() const;
   void fetch_final_manifest();
   void on_manifest(const Slice& bytes);
   void compare_with_final(std::function<void(gossip::FetchOrder)> then);

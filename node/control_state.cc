@@ -164,7 +164,9 @@ void ControlLoop::start_training() {
 }
 
 void ControlLoop::advance_training() {
-  if (progress_.done()) return begin_finish();
+  // Who came late may not know what members did that were gone by then: it would train on alone
+  // while all others rest and wait for it.
+  if (progress_.done() || most_have_ended()) return begin_finish();
   // The trainer stops itself at the length it knew; news of more data can make the run longer.
   if (parts_.trainer->holding() && !unhealthy_) parts_.trainer->resume();
   const auto epochs = static_cast<std::uint64_t>(progress_.epoch());
