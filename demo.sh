@@ -65,6 +65,9 @@ stop_nodes() {
 trap 'trap - EXIT; stop_nodes; echo; say "stopped; logs are in $run"; exit 130' INT TERM HUP
 trap stop_nodes EXIT
 
+mkdir -p build
+exec 9> build/demo.lock
+flock -n 9 || { say "another demo runs here (build/demo is its folder): end that one first"; exit 1; }
 rm -rf "$run"
 mkdir -p "$run"
 # Few nodes get only some of the digits each, which shows what averaging does; many share them evenly.
@@ -118,7 +121,7 @@ start_node() {
   mkdir -p "$folder"
   # In a session of its own, so that Ctrl-C reaches it through this script only: a second signal would cut its leave short.
   setsid "$bin/kithd" -c "$run/run.toml" --name "n$k" --listen 127.0.0.1:0 --http 127.0.0.1:0 --data-dir "$folder" \
-    --set "data.shard=$k/$nodes" "$@" > "$folder/out" 2> "$folder/log" < /dev/null &
+    --set "data.shard=$k/$nodes" "$@" > "$folder/out" 2> "$folder/log" < /dev/null 9>&- &
   pids+=($!)
   for ((tries = 0; tries < 600; ++tries)); do
     line=$(head -n 1 "$folder/out" 2> /dev/null || true)
@@ -200,6 +203,7 @@ done
 # ---- what came of it --------------------------------------------------------------------------------------------------
 if ((seconds > 0)) && [[ -n $(jobs -pr) ]]; then
   say "time is up: exporting the model and leaving"
+  drawn=no  # what is said now stands below the table
   "$bin/kith" checkpoint export --averaged -o "$run/model.safetensors" --at "$run/n1"
   stop_nodes
 fi
@@ -243,7 +247,7 @@ else
     say "for comparison, n1's share of the data alone for as many steps ..."
     setsid "$bin/kithd" -c "$run/run.toml" --standalone --name alone --listen 127.0.0.1:0 --http 127.0.0.1:0 \
       --data-dir "$run/alone" --set "data.shard=1/$nodes" --set run.start_members=1 --set run.epochs=0 \
-      --set "run.steps=$steps" > "$run/alone.out" 2> "$run/alone.log" < /dev/null &
+      --set "run.steps=$steps" > "$run/alone.out" 2> "$run/alone.log" < /dev/null 9>&- &
     pids=($!)
     wait "${pids[0]}" || { tail -n 3 "$run/alone.log"; exit 1; }
     pids=()
@@ -257,6 +261,6 @@ Try next:
   $bin/kith checkpoint show $model
   $bin/kith methods
   $bin/kith simulate --nodes 1000 --seconds 10 --seed 1 --loss 0.1
-  $bin/kithd -c $run/run.toml --name me --standalone --data-dir $run/me --set run.start_members=1 --set run.epochs=0
+  $bin/kithd -c $run/run.toml --name me --standalone --data-dir $run/me --set run.start_members=1 --set run.epochs=0 --set data.shard=all
       and meanwhile: $bin/kith members --at $run/me
 NEXT

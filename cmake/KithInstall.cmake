@@ -3,8 +3,8 @@
 include(GNUInstallDirs)
 install(TARGETS kithd kith RUNTIME DESTINATION bin)
 if(TARGET kith_torch)
-  # LibTorch itself stays where scripts/fetch_torch.sh put it.
-  set_target_properties(kith_torch PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
+  # LibTorch itself stays where scripts/fetch_torch.sh put it; libraries beside the installed ones come first.
+  set_target_properties(kith_torch PROPERTIES INSTALL_RPATH "$ORIGIN/../torch/lib" INSTALL_RPATH_USE_LINK_PATH TRUE)
   install(TARGETS kith_torch LIBRARY DESTINATION lib)
 endif()
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION share/doc/kith)

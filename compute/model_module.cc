@@ -33,7 +33,10 @@ Result<std::unique_ptr<Model>> make_model_from_module(const std::string& path,
   }
   void* module =
       dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // loading it twice gives the same handle
-  if (!module) return fail("cannot load the module " + file + ": " + loader_error() + kAdvice);
+  if (!module)
+    return fail("cannot load the module " + file + ": " + loader_error() +
+                "; this user must be able to read LibTorch where it was when kith was built "
+                "(docker/collect.sh makes a folder that needs nothing else)");
   const auto abi = reinterpret_cast<ModelAbiFunction>(dlsym(module, kModelAbiSymbol));
   const auto make = reinterpret_cast<MakeTorchModelFunction>(dlsym(module, kMakeTorchModelSymbol));
   if (!abi || !make)

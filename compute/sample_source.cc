@@ -135,6 +135,10 @@ Result<std::unique_ptr<SampleSource>> open_samples(const std::string& format,
     return fail(ErrorCode::kUsage, "data.format is '" + format + "': expected idx, csv or npy");
   }
   if (files.size() != (csv ? 1U : 2U)) {
+    if (files.empty())
+      return fail(ErrorCode::kUsage, "data." + key +
+                                         " is not set: give the run's configuration with -c FILE "
+                                         "(kithd --help lists its keys)");
     return fail(ErrorCode::kUsage, "data." + key + " names " + std::to_string(files.size()) +
                                        " files: format '" + format +
                                        (csv ? "' takes one, with the label in its last column"

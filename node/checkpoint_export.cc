@@ -50,7 +50,9 @@ std::string show_text(const SafetensorsFile& file, const std::string& path) {
   add_line(text, "file", width, path);
   const auto content = file.verify_content();
   add_line(text, "content", width, content ? "intact" : "corrupt: " + content.error().message);
-  for (const auto& [key, value] : file.metadata()) add_line(text, key, width, value);
+  for (const auto& [key, value] : file.metadata())
+    add_line(text, key, width,
+             value == "nan" ? "not known: exported in the middle of a run" : value);
   text += "\n";
   for (const TensorEntry& t : file.tensors())
     add_line(text, t.name, width, t.dtype + " " + shape_text(t.shape));

@@ -78,6 +78,10 @@ Status check_data(const Config& config) {
     return refuse(config, "data.test",
                   "format " + config.data.format + " takes " + files_of(config) + ", got " +
                       std::to_string(config.data.test.size()));
+  if (config.data.shard_by == "label" && config.data.shard == "auto")
+    return refuse(config, "data.shard_by",
+                  "\"label\" needs data.shard = \"k/n\" (--set data.shard=1/4): with auto every "
+                  "share is a mixture of the whole file");
   if (config.data.mean.has_value() != config.data.std.has_value())
     return refuse(config, config.data.mean ? "data.mean" : "data.std",
                   "data.mean and data.std go together: set both or neither");

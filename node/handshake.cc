@@ -94,30 +94,32 @@ std::optional<schema::MemberRecord> RunPolicy::take_twin() {
   return std::exchange(twin_, std::nullopt);
 }
 
+// The words are for the node that asks: it is "here" and we are "there".
 std::optional<Reject> RunPolicy::judge(const Hello& hello) {
   if (!hello.probe)
     if (auto reject = judge_identity(hello)) return reject;
   if (hello.protocol_min > schema::kProtocolVersion ||
       hello.protocol_max < schema::kProtocolVersion)
-    return refuse(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) +
-                                             " here, " + std::to_string(hello.protocol_min) +
-                                             " to " + std::to_string(hello.protocol_max) +
-                                             " there");
+    return refuse(RejectCode::kProtocol, "protocol " + std::to_string(hello.protocol_min) + " to " +
+                                             std::to_string(hello.protocol_max) + " here, " +
+                                             std::to_string(schema::kProtocolVersion) + " there");
   if (hello.probe) return std::nullopt;  // it is told what this node has, and compares itself
   if (hello.cluster != identity_.cluster)
     return refuse(RejectCode::kCluster,
-                  "cluster.name: " + identity_.cluster + " here, " + hello.cluster + " there");
+                  "cluster.name: " + hello.cluster + " here, " + identity_.cluster + " there");
   if (hello.run_id != identity_.run_id)
     return refuse(RejectCode::kRun,
-                  "run.id: " + identity_.run_id + " here, " + hello.run_id + " there");
+                  "run.id: " + hello.run_id + " here, " + identity_.run_id + " there");
   if (hello.schema_hash != identity_.schema_hash)
     return refuse(RejectCode::kSchema,
                   "model schema (the [model] table, classes, input shape, fragment_bytes): hash " +
-                      identity_.schema_hash.hex().substr(0, 12) + " here, " +
-                      hello.schema_hash.hex().substr(0, 12) + " there");
+                      hello.schema_hash.hex().substr(0, 12) + " here, " +
+                      identity_.schema_hash.hex().substr(0, 12) + " there");
   if (hello.plane == Plane::kControl)
-    if (auto difference = first_difference(identity_.facts, hello.facts))
-      return refuse(RejectCode::kFacts, *difference);
+    if (const auto missing = first_difference(identity_.facts, hello.facts)) {
+      const auto as_seen_there = first_difference(hello.facts, identity_.facts);
+      return refuse(RejectCode::kFacts, as_seen_there.value_or(*missing));
+    }
   return std::nullopt;
 }
 

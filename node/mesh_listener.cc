@@ -164,10 +164,10 @@ std::optional<schema::Reject> MeshListener::find_objection(const schema::Hello& 
                   "this port is for the other plane (control and bulk addresses swapped?)");
   if (hello.protocol_min > schema::kProtocolVersion ||
       hello.protocol_max < schema::kProtocolVersion) {
-    return object(RejectCode::kProtocol, "protocol " + std::to_string(schema::kProtocolVersion) +
-                                             " here, " + std::to_string(hello.protocol_min) +
-                                             " to " + std::to_string(hello.protocol_max) +
-                                             " there");
+    // Read by the other side.
+    return object(RejectCode::kProtocol, "protocol " + std::to_string(hello.protocol_min) + " to " +
+                                             std::to_string(hello.protocol_max) + " here, " +
+                                             std::to_string(schema::kProtocolVersion) + " there");
   }
   if (core_.links.links_of(hello.record.id) >= kLinksPerPeerMax)
     return object(RejectCode::kFull, "this node has too many connections here");

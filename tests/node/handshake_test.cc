@@ -42,11 +42,11 @@ TEST(RunPolicy, RefusalsNameBothValues) {
   RunPolicy there(run(), id(2));
   ASSERT_FALSE(here.judge(good(there)).has_value());
   const Case cases[] = {
-      {"cluster", [](auto& h) { h.cluster = "other"; }, RejectCode::kCluster, "digits here, other there"},
-      {"run", [](auto& h) { h.run_id = "x"; }, RejectCode::kRun, "digits-1 here, x there"},
+      {"cluster", [](auto& h) { h.cluster = "other"; }, RejectCode::kCluster, "other here, digits there"},
+      {"run", [](auto& h) { h.run_id = "x"; }, RejectCode::kRun, "x here, digits-1 there"},
       {"schema", [](auto& h) { h.schema_hash.bytes[0] = 9; }, RejectCode::kSchema, "model schema"},
-      {"protocol", [](auto& h) { h.protocol_min = h.protocol_max = 9; }, RejectCode::kProtocol, "9 to 9 there"},
-      {"facts", [](auto& h) { h.facts[0].second = "8"; }, RejectCode::kFacts, "run.seed: 7 here, 8 there"},
+      {"protocol", [](auto& h) { h.protocol_min = h.protocol_max = 9; }, RejectCode::kProtocol, "9 to 9 here"},
+      {"facts", [](auto& h) { h.facts[0].second = "8"; }, RejectCode::kFacts, "run.seed: 8 here, 7 there"},
       {"missing fact", [](auto& h) { h.facts.pop_back(); }, RejectCode::kFacts, "data.mean: 0.13 here, not stated"},
       {"own key", [](auto& h) { h.record.id = id(1); }, RejectCode::kIdentity, "copied data directory"},
   };
