@@ -257,7 +257,7 @@ void ControlLoop::adopt_assembled() {
     post([this, bytes] {
       fetching_ = Fetching::kNothing;
       ++adoptions_;
-      synced_ = true;
+      const bool first = !std::exchange(synced_, true);
       unhealthy_ = false;
       const auto* donor = roster_.find(donor_);
       refresh_belief();
@@ -268,7 +268,8 @@ void ControlLoop::adopt_assembled() {
                      static_cast<std::int64_t>(parts_.trainer->stats().steps);
       // The one line that a person who starts a node waits for.
       say(LogLevel::kInfo,
-          "joined run " + parts_.config->run.id + " via " + roster_.name_of(donor_) + ": " +
+          (first ? "joined run " : "caught up with run ") + parts_.config->run.id + " via " +
+              roster_.name_of(donor_) + ": " +
               std::to_string(1 + roster_.count(MemberState::kAlive)) + " members, synced model (" +
               bytes_text(static_cast<double>(bytes)) + ") in " +
               decimals(to_seconds(now() - adoption_began_), 2) + " s, starting at step " +

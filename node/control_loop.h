@@ -291,6 +291,7 @@ class ControlLoop {
   std::set<NodeId> false_finals_;  // whose wrong FINAL was mentioned since the last change of state
   bool leave_sent_ = false;
   bool leave_checkpointed_ = false;
+  bool leave_saving_ = false;  // ... and it is not on disk yet
   std::function<void(const compute::EvalResult&)> after_evaluation_;
   double final_accuracy_ = -1.0;
 

@@ -248,10 +248,10 @@ void ControlLoop::advance_leaving() {
   if (final_written_ || leave_checkpointed_) return finish_leaving();
   if (parts_.checkpointer->busy()) return;
   leave_checkpointed_ = true;
-  settling_ = true;
+  leave_saving_ = true;
   write_checkpoint([this](const Result<std::string>& path) {
     post([this, path] {
-      settling_ = false;
+      leave_saving_ = false;
       if (path)
         say(LogLevel::kInfo, "leaving: checkpoint written",
             {{"step", std::to_string(record_.step)}});
@@ -260,7 +260,7 @@ void ControlLoop::advance_leaving() {
 }
 
 void ControlLoop::finish_leaving() {
-  if (settling_) return;
+  if (settling_ || leave_saving_) return;
   refresh_record();
   roster_.leave();
   leave_sent_ = true;

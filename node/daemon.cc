@@ -87,7 +87,8 @@ class Daemon {
         journal_(clock_, log, event_kind),
         log_(journal_.events()),
         live_(config),
-        reloader_(config, std::move(hooks), live_, [this] { on_reload(); }, log_) {}
+        reloader_(
+            config, std::move(hooks), live_, [this] { on_reload(); }, log_) {}
 
   // From nothing to bound and wired; nothing runs yet.
   Status make();
@@ -340,6 +341,11 @@ int Daemon::end(int code) {
   return kStartAgain;
 }
 
+[[noreturn]] void stop_before_start(LogSink& log) {
+  log.log(LogLevel::kInfo, "kithd", "stopped before it had begun");
+  ::_exit(0);
+}
+
 }  // namespace
 
 int run_daemon(const Config& config, LogSink& log, ReloadHooks hooks) {
@@ -347,8 +353,12 @@ int run_daemon(const Config& config, LogSink& log, ReloadHooks hooks) {
   raise_open_files();
   const char* faults = std::getenv("KITH_FAULTS");
   Status made = arm_faults(faults != nullptr ? faults : "");
+  // While data and model load there is nothing to leave in order.
+  std::optional<SignalWatch> loading(
+      std::in_place, [&log] { stop_before_start(log); }, [] {});
   Daemon daemon(config, log, std::move(hooks));
   if (made) made = daemon.make();
+  loading.reset();
   if (made) return daemon.complete() ? 0 : daemon.run();
   log.log(LogLevel::kError, "kithd", made.error().message);
   return exit_code(made.error().code);

@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kByMessage[] = {
     {"evaluated", "evaluated"},
     {"fetching the cluster's state", "adoption"},
     {"joined run ", "adoption"},
+    {"caught up with run ", "adoption"},
     {"far behind the cluster", "adoption"},
     {"back to the checkpoint", "adoption"},
     {"final ", "final"},

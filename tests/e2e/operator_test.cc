@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -70,6 +71,23 @@ TEST(Reload, AppliesWhatItCanNamesWhatNeedsARestartAndRefusesWhatIsWrong) {
   EXPECT_TRUE(cluster.wait(kPatience, "the way back",
                            [&] { return node.metric("kith_config_last_reload_successful") == 1; }));
   EXPECT_TRUE(node.running());
+}
+
+TEST(Stopping, BeforeTheDataIsLoadedEndsAtOnceWithZero) {
+  Cluster cluster(slow_config());
+  const std::string pipe = cluster.folder() + "/images";  // whoever opens it waits for a writer
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  NodeOptions options = with({"data.train=[\"" + pipe + "\", \"" + pipe + "\"]"});
+  options.wait_ready = false;
+  Node& node = cluster.add(options);
+  ASSERT_TRUE(cluster.wait(kPatience, "its lock is held",
+                           [&] { return std::ifstream(node.folder() + "/data/lock").good(); }));
+  node.signal(SIGTERM);
+  const auto exit = node.wait_exit(kPatience);
+  ASSERT_TRUE(exit.has_value()) << node.log();
+  EXPECT_EQ(exit->code, 0);
+  EXPECT_EQ(exit->signal, 0);
+  EXPECT_THAT(node.log(), HasSubstr("stopped before it had begun"));
 }
 
 TEST(Joining, IsSaidInOneLineWithWhatPeopleAskFor) {
