@@ -80,8 +80,12 @@ TEST(Stopping, BeforeTheDataIsLoadedEndsAtOnceWithZero) {
   NodeOptions options = with({"data.train=[\"" + pipe + "\", \"" + pipe + "\"]"});
   options.wait_ready = false;
   Node& node = cluster.add(options);
-  ASSERT_TRUE(cluster.wait(kPatience, "its lock is held",
-                           [&] { return std::ifstream(node.folder() + "/data/lock").good(); }));
+  ASSERT_TRUE(cluster.wait(kPatience, "it waits for signals", [&] {
+    const std::string status = bytes_of("/proc/" + std::to_string(node.pid()) + "/status");
+    const auto at = status.find("SigBlk:");
+    return at != std::string::npos &&
+           (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGTERM - 1) & 1) == 1;
+  }));
   node.signal(SIGTERM);
   const auto exit = node.wait_exit(kPatience);
   ASSERT_TRUE(exit.has_value()) << node.log();
