@@ -193,7 +193,7 @@ kith.charts = (() => {
   // stronger the more often lately. What looks alike is one dataset of constant style: styles by point cost ten times as much.
   class Ring {
     constructor(id, title) {
-      Object.assign(this, frameOf(id, title, [["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["exchanges", "own", ""]]));
+      Object.assign(this, frameOf(id, title, [["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["left", "gone", "dot"], ["exchanges", "own", ""]]));
       this.kinds = [
         {color: "own", of: m => m.self},
         {color: "bad", of: m => m.state === "dead", style: "rectRot"},
@@ -210,7 +210,7 @@ kith.charts = (() => {
         type: "scatter", plugins: [{id: "names", afterDatasetsDraw: chart => ring.write(chart)}], data: {datasets: [...points, ...edges]},
         options: {
           // Parsed, since lines go to and fro: Chart.js takes what it does not parse to be sorted.
-          animation: false, responsive: true, maintainAspectRatio: false, layout: {padding: 4},
+          animation: false, responsive: true, maintainAspectRatio: false, layout: {padding: {top: 4, left: 4, right: 4, bottom: 22}},
           interaction: {mode: "nearest", intersect: true},
           plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex < points.length, displayColors: false,
                                                         callbacks: {label: item => ring.tell(item.raw.member)}}},
