@@ -137,7 +137,7 @@ start_node() {
   http[k]=$(sed -n 's/.* http=\([^ ]*\).*/\1/p' <<< "$line")
 }
 
-if ! "$bin/kithd" -c "$run/run.toml" --data-dir "$run/n1" --check > "$run/check" 2>&1; then
+if ! "$bin/kithd" -c "$run/run.toml" --data-dir "$run/n1" --set "data.shard=1/$nodes" --check > "$run/check" 2>&1; then
   cat "$run/check"
   exit 2
 fi
