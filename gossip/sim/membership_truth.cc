@@ -9,8 +9,7 @@ void MembershipTruth::came_up(TimePoint now, NodeIndex index, std::uint32_t boot
   node.up = true;
   node.boot = boot;
   node.up_since = now;
-  node.paused_until = now;
-  node.paused_for = Duration{0};
+  node.pauses.clear();
   ++up_;
 }
 
@@ -23,9 +22,15 @@ void MembershipTruth::went_down(TimePoint now, NodeIndex index) {
 }
 
 void MembershipTruth::paused(TimePoint now, NodeIndex index, Duration length) {
-  Node& node = nodes_[index];
-  node.paused_until = now + length;
-  node.paused_for = length;
+  std::vector<Pause>& pauses = nodes_[index].pauses;
+  Pause pause{now, now + length};
+  // One that begins during another makes it longer.
+  if (!pauses.empty() && pauses.back().until >= now) {
+    pause.from = pauses.back().from;
+    pause.until = std::max(pause.until, pauses.back().until);
+  }
+  while (!pauses.empty() && pauses.back().length() <= pause.length()) pauses.pop_back();
+  pauses.push_back(pause);
 }
 
 void MembershipTruth::healed(TimePoint now) {
@@ -41,7 +46,14 @@ void MembershipTruth::healed_all(TimePoint now) {
 bool MembershipTruth::ran_since(NodeIndex index, TimePoint since, Duration longest) const {
   const Node& node = nodes_[index];
   if (!node.up || node.up_since > since) return false;
-  return node.paused_for <= longest || node.paused_until < since;
+  return std::ranges::none_of(node.pauses, [&](const Pause& pause) {
+    return pause.length() > longest && pause.until >= since;
+  });
+}
+
+bool MembershipTruth::stands_still(NodeIndex index, TimePoint now) const {
+  return std::ranges::any_of(nodes_[index].pauses,
+                             [now](const Pause& pause) { return pause.until > now; });
 }
 
 double MembershipTruth::node_hours(TimePoint now) const {

@@ -25,13 +25,18 @@ class MembershipTruth {
   void healed(TimePoint now);
   void healed_all(TimePoint now);
 
+  struct Pause {
+    TimePoint from, until;
+    [[nodiscard]] Duration length() const { return until - from; }
+  };
   struct Node {
     bool up = false;
     std::uint32_t boot = 0;
     TimePoint up_since, down_since;
-    TimePoint paused_until;  // of the last pause that lasted `paused_for`
-    Duration paused_for{0};
     Duration up_before{0};  // in earlier lives
+    // Of this life, oldest first, each shorter than the one before: who asks about pauses of a
+    // length and later is answered as well without those that a later, longer one covers.
+    std::vector<Pause> pauses;
   };
   [[nodiscard]] const Node& node(NodeIndex index) const { return nodes_[index]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -42,6 +47,7 @@ class MembershipTruth {
   }
   // The node ran from `since` on, but for pauses shorter than `longest`.
   [[nodiscard]] bool ran_since(NodeIndex index, TimePoint since, Duration longest) const;
+  [[nodiscard]] bool stands_still(NodeIndex index, TimePoint now) const;
   [[nodiscard]] double node_hours(TimePoint now) const;
 
  private:

@@ -291,7 +291,7 @@ void SwimSwarm::network_cut() {
 }
 
 bool SwimSwarm::reachable(NodeIndex a, NodeIndex b) const {
-  return up(a) && up(b) && oracle_.truth().node(b).paused_until <= host_.now() &&
+  return up(a) && up(b) && !oracle_.truth().stands_still(b, host_.now()) &&
          !network_.is_cut(a, b) && !network_.is_cut(b, a);
 }
 

@@ -129,6 +129,17 @@ TEST_F(MembershipProperties, WhoStoodStillOrWasCutOffMayBeLate) {
   EXPECT_EQ(violation(), "none");
 }
 
+TEST_F(MembershipProperties, AShortPauseAfterALongOneDoesNotHideIt) {
+  oracle.went_down(at(20), 3, false);
+  for (NodeIndex i = 1; i < kNodes; ++i) {
+    if (i != 3) sees(28, i, 3, MemberState::kDead);
+  }
+  oracle.paused(at(21), 0, seconds(5));
+  oracle.paused(at(27), 0, std::chrono::milliseconds(10));
+  oracle.poll(at(36));
+  EXPECT_EQ(violation(), "none");
+}
+
 // ---- 5
 
 TEST_F(MembershipProperties, AFalseDeathIsOneTooManyForFewNodeHours) {
@@ -159,6 +170,26 @@ TEST_F(MembershipProperties, TheFrozenTheCutOffAndTheRestartedAreNoFalseDeaths) 
   oracle.paused(at(100), 6, seconds(2));
   sees(103, 2, 6, MemberState::kDead);
   EXPECT_EQ(oracle.accuracy().false_deaths(), 1U) << "two seconds are survived";
+}
+
+TEST(MembershipTruthPauses, AllOfThisLifeCountEachAtItsLength) {
+  MembershipTruth truth(1);
+  truth.came_up(at(0), 0, 1);
+  truth.paused(at(10), 0, seconds(5));
+  truth.paused(at(20), 0, seconds(1));
+  EXPECT_FALSE(truth.ran_since(0, at(14), seconds(2)));
+  EXPECT_TRUE(truth.ran_since(0, at(16), seconds(2)));
+  EXPECT_FALSE(truth.ran_since(0, at(16), Duration{0}));
+  EXPECT_TRUE(truth.ran_since(0, at(22), Duration{0}));
+  // Two that overlap are one.
+  truth.paused(at(30), 0, seconds(2));
+  truth.paused(at(31), 0, seconds(2));
+  EXPECT_FALSE(truth.ran_since(0, at(30), std::chrono::milliseconds(2500)));
+  EXPECT_TRUE(truth.stands_still(0, at(32.5)));
+  EXPECT_FALSE(truth.stands_still(0, at(33)));
+  truth.went_down(at(40), 0);
+  truth.came_up(at(41), 0, 2);
+  EXPECT_TRUE(truth.ran_since(0, at(41), Duration{0}));
 }
 
 TEST(MembershipPropertiesLiar, ADeathByLiesIsSeenAtOnce) {
