@@ -97,7 +97,6 @@ void StateFetcher::end(Status status, std::vector<Outgoing>& out) {
 }
 
 // ---- asking
-// -------------------------------------------------------------------------------------
 
 void StateFetcher::request_more(TimePoint now, std::vector<Outgoing>& out) {
   if (!active_) return;
@@ -156,7 +155,6 @@ void StateFetcher::ask(const ExchangeId& e, const Item& item, std::vector<Outgoi
 }
 
 // ---- receiving
-// ----------------------------------------------------------------------------------
 
 StateFetcher::ItemMap::iterator StateFetcher::find(const NodeId& from, const ExchangeId& e) {
   const auto it = open_.find(e);

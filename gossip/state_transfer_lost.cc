@@ -104,7 +104,6 @@ void StateFetcher::peer_gone(TimePoint now, const NodeId& peer, std::vector<Outg
 }
 
 // ---- time
-// ---------------------------------------------------------------------------------------
 
 // With others at hand a silent donor is dropped in half the time, so that they have the other half
 // before the fetch counts as stuck.

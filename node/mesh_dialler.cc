@@ -57,7 +57,6 @@ void MeshDialler::undial(const std::string& address) {
 }
 
 // ---- time
-// -----------------------------------------------------------------------------------------------------
 
 void MeshDialler::tick(TimePoint now) {
   if (!dirty_ && now < next_due_) return;
@@ -186,7 +185,6 @@ void MeshDialler::schedule() {
 }
 
 // ---- looking things up
-// ----------------------------------------------------------------------------------------
 
 bool MeshDialler::any_linked(const Target& target) const {
   return std::any_of(target.endpoints.begin(), target.endpoints.end(),
@@ -237,7 +235,6 @@ std::vector<std::pair<void*, void*>> MeshDialler::handles() const {
 }
 
 // ---- one DEALER
-// -----------------------------------------------------------------------------------------------
 
 bool MeshDialler::drain(std::size_t index) {
   Dealer& dealer = *order_[index];

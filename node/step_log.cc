@@ -88,7 +88,6 @@ void StepLog::add(const StepRecord& record) {
 monitoring::StepLogCounts StepLog::counts() const { return {written_.load(), lost_.load()}; }
 
 // ---- writer thread
-// ------------------------------------------------------------------------------------------------------
 
 void StepLog::run() {
   std::unique_lock lock(mutex_);

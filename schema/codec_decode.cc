@@ -22,7 +22,6 @@
 namespace kith::schema {
 
 // ---- building blocks, for codec_decode_membership.cc too
-// --------------------------------------------------------
 
 Status read_text(capnp::Text::Reader in, std::size_t bytes_max, const char* field,
                  std::string& out) {
@@ -100,7 +99,6 @@ Status read(capnp::List<wire::Fact>::Reader in, Facts& out) {
 }
 
 // ---- one function per message
-// -----------------------------------------------------------------------------------
 
 Status read(wire::Hello::Reader in, Hello& out) {
   KITH_TRY(read_enum(in.getPlane(), Plane::kBulk, "plane", out.plane));
@@ -317,7 +315,6 @@ Result<Message> read(wire::Envelope::Reader in) {
 }
 
 // ---- framing
-// ----------------------------------------------------------------------------------------------------
 
 std::uint32_t little_u32(const std::byte* bytes) {
   std::uint32_t value = 0;

@@ -130,7 +130,6 @@ Status read(capnp::List<wire::MemberRecord>::Reader in, std::size_t count_max,
 }
 
 // ---- one function per message
-// -----------------------------------------------------------------------------------
 
 Status read(wire::Leave::Reader in, Leave& out) {
   KITH_TRY(read(in.getRecord(), out.record));

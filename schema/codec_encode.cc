@@ -12,7 +12,6 @@
 namespace kith::schema {
 
 // ---- building blocks, for codec_encode_membership.cc too
-// --------------------------------------------------------
 
 void require(const Status& status) { KITH_CHECK(status, "encode: " + status.error().message); }
 
@@ -75,7 +74,6 @@ unsigned facts_count(const Facts& facts) {
 }
 
 // ---- one function per message
-// -----------------------------------------------------------------------------------
 
 void write(wire::Envelope::Builder envelope, const Hello& in) {
   require(check_numbers(in));
@@ -232,7 +230,6 @@ void write(wire::Envelope::Builder envelope, const StateHeader& in) {
 }
 
 // ---- framing
-// ----------------------------------------------------------------------------------------------------
 
 // Those with facts or records, and SYNC with its entries.
 bool may_be_large(const Message& message) {

@@ -134,7 +134,6 @@ void write(capnp::List<wire::MemberRecord>::Builder out, const std::vector<Membe
 }
 
 // ---- one function per message
-// -----------------------------------------------------------------------------------
 
 void write(wire::Envelope::Builder envelope, const Leave& in) {
   require(check_numbers(in));

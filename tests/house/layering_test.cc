@@ -37,6 +37,7 @@ TEST_F(TheTree, HasNoDeadFiles) { EXPECT_THAT(check_dead_files(tree()), IsEmpty(
 TEST_F(TheTree, HasHeadersThatOpenWithProse) {
   EXPECT_THAT(check_headers_open_with_prose(tree()), IsEmpty());
 }
+TEST_F(TheTree, HasNoBrokenRulers) { EXPECT_THAT(check_rulers(tree()), IsEmpty()); }
 TEST_F(TheTree, SpeaksOfItselfOnly) { EXPECT_THAT(check_speaks_of_itself_only(tree()), IsEmpty()); }
 TEST_F(TheTree, HasAReadmeInEveryRoom) { EXPECT_THAT(check_readmes(tree()), IsEmpty()); }
 TEST_F(TheTree, HasFilesThatCanBeRead) {

@@ -37,6 +37,8 @@ Violations check_tests_do_not_sleep(const Tree& tree);
 Violations check_dead_files(const Tree& tree);
 // A header opens with a comment and has #pragma once.
 Violations check_headers_open_with_prose(const Tree& tree);
+// No comment line of nothing but dashes: what a formatter leaves of a ruler that was too long.
+Violations check_rulers(const Tree& tree);
 // At most `lines_max` lines in a C++ file.
 Violations check_file_length(const Tree& tree, std::size_t lines_max);
 // No path of one particular machine, no package mirror, no ticket number.

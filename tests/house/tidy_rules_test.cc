@@ -108,6 +108,11 @@ TEST(Headers, OpenWithProse) {
   EXPECT_THAT(check_headers_open_with_prose({{"base/a.h", "// What.\n#ifndef A\n"}}), SizeIs(1));
 }
 
+TEST(Rulers, SayWhatFollowsInOneLine) {
+  EXPECT_THAT(check_rulers({{"base/a.cc", "// ---- time\n  // --------\n"}}), SizeIs(1));
+  EXPECT_THAT(check_rulers({{"base/a.cc", "// ---- time ----\n// - a\n// --\n"}}), IsEmpty());
+}
+
 TEST(FileLength, IsBounded) {
   EXPECT_THAT(check_file_length({{"base/a.cc", std::string(10, '\n')}}, 10), IsEmpty());
   EXPECT_THAT(check_file_length({{"base/a.cc", std::string(11, '\n')}}, 10), SizeIs(1));
