@@ -2,7 +2,7 @@
 add_library(kith_compute STATIC
   affinity.cc array_file.cc batch_cursor.cc csv.cc data.cc data_file.cc idx.cc kernels.cc kernels_base.cc
   linear_model.cc model.cc model_module.cc npy.cc optimizer.cc optimizer_state.cc replica.cc sample_source.cc schedule.cc
-  trainer.cc trainer_meter.cc work_timer.cc)
+  trainer.cc trainer_meter.cc trainer_requests.cc work_timer.cc)
 add_library(kith::compute ALIAS kith_compute)
 target_link_libraries(kith_compute PUBLIC kith::base PRIVATE ZLIB::ZLIB ${CMAKE_DL_LIBS})
 

@@ -5,17 +5,11 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <condition_variable>
-#include <deque>
 #include <exception>
-#include <limits>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
-#include "compute/trainer_meter.h"
-#include "compute/work_timer.h"
+#include "compute/trainer_impl.h"
 
 namespace kith::compute {
 namespace {
@@ -25,96 +19,7 @@ namespace {
 constexpr Duration kLookAgain = std::chrono::milliseconds(2);
 constexpr int kTrainerNice = 5;  // a third of an ordinary thread's weight where they compete
 
-struct Request {
-  enum class Kind { kCut, kAdopt, kImage, kEvaluate, kScale, kShare };
-  Kind kind;
-  std::function<void(TrainerImage)> taker;
-  TrainerState state;
-  std::function<void()> done;
-  double factor = 1.0;
-  SampleMask mask;
-  std::optional<BatchCursor::Position> at;
-
-  // A frozen replica belongs to whoever reads it.
-  [[nodiscard]] bool must_wait(const Replica& replica) const {
-    return (kind == Kind::kCut || kind == Kind::kAdopt) && replica.frozen();
-  }
-};
-
 }  // namespace
-
-struct Trainer::Impl {
-  Impl(TrainerSettings settings_in, Model& model_in, Replica& replica_in, const Dataset& train_in,
-       const Dataset& test_in, const Clock& clock_in, std::function<Samples()> progress_in,
-       TrainerListener& listener_in, LogSink& log_in)
-      : settings(std::move(settings_in)),
-        model(model_in),
-        replica(replica_in),
-        test(test_in),
-        clock(clock_in),
-        progress(std::move(progress_in)),
-        listener(listener_in),
-        log(log_in),
-        meter(clock_in),
-        seed(settings.seed),
-        cursor(train_in, settings.batch_size, settings.seed) {}
-
-  // -- trainer thread --
-  void run();
-  void turn();
-  bool may_step();
-  void step_once();
-  bool merge(bool stepped);
-  void rest();
-  void idle(TimePoint due);
-  void serve();
-  bool next_request(Request& request);
-  void perform(Request& request);
-  void cut(Request& request);
-  void adopt(Request& request);
-  void evaluate();
-  void lose_health(const std::string& what);
-  [[nodiscard]] TrainerImage image() const;
-
-  // -- any thread --
-  void post(Request request);
-  void set(std::atomic<bool>& flag, bool value);
-  // Under the mutex.
-  [[nodiscard]] bool can_serve() const {
-    return !requests.empty() && !requests.front().must_wait(replica);
-  }
-
-  // Constant after construction.
-  const TrainerSettings settings;
-  Model& model;
-  Replica& replica;
-  const Dataset& test;
-  const Clock& clock;
-  const std::function<Samples()> progress;
-  TrainerListener& listener;
-  LogSink& log;
-
-  // Trainer thread only (the meter has a side for readers).
-  TrainerMeter meter;
-  WorkTimer timer;
-  std::uint64_t seed;
-  BatchCursor cursor;
-  double lr_scale = 1.0;
-  TimePoint due{};         // when the step before may end at the earliest
-  bool left_busy = false;  // the last safe point skipped fragments
-
-  std::atomic<bool> hold{true};
-  std::atomic<bool> stopping{false};
-  std::atomic<bool> nudged{false};
-  std::atomic<bool> resting{false};
-  std::atomic<bool> blocked{false};       // not finite: waits for adopt
-  std::atomic<bool> has_requests{false};  // so that an ordinary step takes no lock
-
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::deque<Request> requests;  // guarded by mutex
-  std::thread thread;
-};
 
 Trainer::Trainer(TrainerSettings settings, Model& model, Replica& replica, const Dataset& train,
                  const Dataset& test, const Clock& clock, std::function<Samples()> progress,
@@ -252,120 +157,6 @@ void Trainer::Impl::lose_health(const std::string& what) {
   listener.on_nonfinite(what);
 }
 
-// -- trainer thread: requests --
-
-bool Trainer::Impl::next_request(Request& request) {
-  const std::lock_guard lock(mutex);
-  if (!can_serve()) return false;
-  request = std::move(requests.front());
-  requests.pop_front();
-  has_requests.store(!requests.empty());
-  return true;
-}
-
-void Trainer::Impl::serve() {
-  Request request;
-  while (has_requests.load() && next_request(request)) perform(request);
-}
-
-void Trainer::Impl::perform(Request& request) {
-  switch (request.kind) {
-    case Request::Kind::kCut:
-      return cut(request);
-    case Request::Kind::kAdopt:
-      return adopt(request);
-    case Request::Kind::kImage:
-      return request.taker(image());
-    case Request::Kind::kEvaluate:
-      return evaluate();
-    case Request::Kind::kScale:
-      lr_scale *= request.factor;
-      return;
-    case Request::Kind::kShare:
-      cursor.share(std::move(request.mask));
-      if (request.at) cursor.restore(*request.at);
-      return;
-  }
-}
-
-TrainerImage Trainer::Impl::image() const {
-  TrainerImage image;
-  image.step = meter.own().steps;
-  image.samples = meter.own().samples;
-  image.cursor = cursor.position();
-  image.seed = seed;
-  image.lr_scale = lr_scale;
-  image.loss = meter.own().loss;
-  image.optimizer = model.optimizer_state();
-  image.integers = model.read_integers();
-  image.healthy = !blocked.load();
-  return image;
-}
-
-void Trainer::Impl::cut(Request& request) {
-  if (!blocked.load()) {
-    timer.restart();
-    const SafePointStats stats = replica.settle(model);
-    meter.add(TrainerPhase::kMerge, timer.seconds());
-    meter.add_safe_point(stats);
-    if (stats.nonfinite_fragments > 0) lose_health("parameters are not finite");
-  }
-  TrainerImage taken = image();  // may throw: then nothing is frozen
-  replica.freeze();
-  request.taker(std::move(taken));
-}
-
-void Trainer::Impl::adopt(Request& request) {
-  TrainerState& state = request.state;
-  const ModelSchema& schema = model.schema();
-  KITH_CHECK(
-      state.values.size() == schema.value_count && state.integers.size() == schema.integer_count,
-      "a state for this model");
-  model.write_values(0, state.values);
-  model.write_integers(state.integers);
-  const Status loaded =
-      state.optimizer.empty() ? Status{} : model.load_optimizer_state(state.optimizer);
-  if (state.optimizer.empty() || !loaded) model.reset_optimizer();
-  if (!loaded) {
-    log.log(LogLevel::kWarn, "trainer",
-            "starting with fresh moments: the optimiser's state does not fit",
-            {{"why", loaded.error().message}});
-  }
-  if (state.own) {
-    seed = state.own->seed;
-    lr_scale = state.own->lr_scale;
-    cursor.reseed(seed, state.own->cursor);
-    meter.restore(state.own->step, state.own->samples, state.own->loss);
-  }
-  replica.reset(model);
-  blocked.store(false);
-  meter.set_healthy(true);
-  meter.publish(true);
-  if (request.done) request.done();
-}
-
-void Trainer::Impl::evaluate() {
-  const std::size_t values = test.sample_values();
-  EvalResult total;
-  for (std::size_t from = 0; from < test.count && !stopping.load(); from += settings.eval_batch) {
-    const std::size_t count = std::min(settings.eval_batch, test.count - from);
-    const EvalResult part =
-        model.evaluate({std::span(test.inputs).subspan(from * values, count * values),
-                        std::span(test.labels).subspan(from, count), count});
-    total.loss += part.loss * static_cast<double>(count);
-    total.accuracy += part.accuracy * static_cast<double>(count);
-    total.count += count;
-  }
-  if (total.count != test.count) return;  // stopping
-  const double count = total.count == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                        : static_cast<double>(total.count);
-  total.loss /= count;
-  total.accuracy /= count;
-  meter.add_evaluation(total);
-  meter.publish(true);
-  listener.on_evaluated(total);
-}
-
 // -- any thread --
 
 void Trainer::Impl::post(Request request) {
@@ -417,20 +208,21 @@ TrainerStats Trainer::stats() const {
 }
 
 void Trainer::cut(std::function<void(TrainerImage)> taker) {
-  impl_->post({.kind = Request::Kind::kCut, .taker = std::move(taker)});
+  impl_->post({.kind = Impl::Request::Kind::kCut, .taker = std::move(taker)});
 }
 void Trainer::adopt(TrainerState state, std::function<void()> done) {
-  impl_->post({.kind = Request::Kind::kAdopt, .state = std::move(state), .done = std::move(done)});
+  impl_->post(
+      {.kind = Impl::Request::Kind::kAdopt, .state = std::move(state), .done = std::move(done)});
 }
 void Trainer::image(std::function<void(TrainerImage)> taker) {
-  impl_->post({.kind = Request::Kind::kImage, .taker = std::move(taker)});
+  impl_->post({.kind = Impl::Request::Kind::kImage, .taker = std::move(taker)});
 }
-void Trainer::evaluate() { impl_->post({.kind = Request::Kind::kEvaluate}); }
+void Trainer::evaluate() { impl_->post({.kind = Impl::Request::Kind::kEvaluate}); }
 void Trainer::scale_learning_rate(double factor) {
-  impl_->post({.kind = Request::Kind::kScale, .factor = factor});
+  impl_->post({.kind = Impl::Request::Kind::kScale, .factor = factor});
 }
 void Trainer::share(SampleMask mask, std::optional<BatchCursor::Position> at) {
-  impl_->post({.kind = Request::Kind::kShare, .mask = std::move(mask), .at = at});
+  impl_->post({.kind = Impl::Request::Kind::kShare, .mask = std::move(mask), .at = at});
 }
 
 }  // namespace kith::compute
