@@ -21,7 +21,7 @@ add_custom_target(kith_git_version
 
 add_library(kith_node_config STATIC
   cli_help.cc cli_pages.cc
-  config.cc config_assign.cc config_check.cc config_keys.cc config_show.cc config_value.cc
+  config.cc config_assign.cc config_check.cc config_key_text.cc config_keys.cc config_show.cc config_value.cc
   daemon_flags.cc log_format.cc log_writer.cc reload.cc version.cc)
 add_library(kith::node_config ALIAS kith_node_config)
 add_dependencies(kith_node_config kith_git_version)

@@ -7,6 +7,7 @@
 
 #include "node/checkpoint.h"
 #include "node/health_checks.h"
+#include "node/node_snapshot.h"
 
 namespace kith::node {
 
@@ -19,15 +20,9 @@ using schema::RunState;
 namespace {
 
 constexpr auto kCommandPatience = std::chrono::seconds(60);
-constexpr const char* kReasons[] = {"unknown",  "crossing",  "lag",      "nonfinite",
-                                    "mismatch", "not_ready", "withdrawn"};
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 json known(double value) { return value < 0 ? json(nullptr) : number(value); }
-
-std::optional<double> finite(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
 
 std::uint64_t failed_of(const gossip::ExchangeCounters& c) {
   return c.refused_busy + c.refused_other + c.refused_crossing + c.suspended;
@@ -157,112 +152,15 @@ monitoring::HealthReport NodeViewAdapter::health() {
 }
 
 monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
-  const NodeStatus s = loop_.status();
-  const compute::TrainerStats t = trainer_.stats();
-  const auto& c = s.exchange.counters;
-  monitoring::NodeSnapshot out;
-  out.name = s.self.name;
-  out.id = s.self.id.hex();
+  monitoring::NodeSnapshot out = snapshot_of(loop_.status(), trainer_.stats());
   out.run = config_.run.id;
   out.cluster = config_.cluster.name;
   out.method = config_.method.name;
   out.model_hash = schema_hash_.hex().substr(0, 16);
-  out.version = s.self.version_text;
-  out.run_state = schema::name_of(s.self.run_state);
-  out.waiting_for = s.waiting_for;
-  out.trouble = s.trouble;
-  out.steps = t.steps;
-  out.samples = t.samples;
-  out.flops = t.flops;
-  out.loss = finite(t.loss);
-  out.learning_rate = finite(t.learning_rate);
-  out.grad_norm = finite(t.grad_norm);
-  out.steps_per_second = finite(t.steps_per_second);
-  for (std::size_t i = 0; i < out.phase_seconds.size(); ++i)
-    out.phase_seconds[i] = t.phase_seconds[i];
-  out.idle_seconds = t.idle_seconds;
-  out.local = {finite(t.eval_loss), finite(t.eval_accuracy)};
-  if (s.final_accuracy >= 0) out.averaged.accuracy_ratio = s.final_accuracy;
-  out.healthy = t.healthy;
-  out.evaluations = t.evaluations;
-  out.nonfinite = t.nonfinite;
-  out.clamped_values = t.clamped_values;
-  out.merged_values = t.merged_values;
-  out.published_values = t.published_values;
-  out.skipped_fragments = t.skipped_fragments;
-  out.progress_samples = s.progress;
-  out.progress_epochs = s.epoch;
-  if (s.length_samples > 0) out.length_samples = s.length_samples;
   if (step_log_ != nullptr) out.step_log = step_log_->counts();
-  out.exchanges_initiator = c.completed_initiator;
-  out.exchanges_responder = c.completed_responder;
-  out.failures.push_back({"initiator", "busy", c.refused_busy});
-  out.failures.push_back({"initiator", "timeout", c.suspended});
-  out.failures.push_back({"responder", "busy", s.refused_others_busy});
-  for (std::size_t i = 0; i < std::size(kReasons); ++i) {
-    out.failures.push_back({"initiator", kReasons[i], s.refused_by_reason[i]});
-    out.failures.push_back({"responder", kReasons[i], s.refused_others_by_reason[i]});
-  }
-  out.retries = c.retries;
-  out.replays = c.replays;
-  out.duplicates_ignored = c.duplicates_ignored;
-  out.invalid_messages =
-      c.invalid + s.exchange.mesh.dropped_malformed + s.control.dropped_malformed;
-  out.forfeited = c.forfeited;
-  out.payload_bytes_sent = c.payload_bytes_sent;
-  out.payload_bytes_received = c.payload_bytes_received;
-  out.control_bytes_sent = s.control.bytes_sent;
-  out.control_bytes_received = s.control.bytes_received;
-  out.bulk_bytes_sent = s.exchange.mesh.bytes_sent;
-  out.bulk_bytes_received = s.exchange.mesh.bytes_received;
-  out.queue_full = s.control.dropped_no_room + s.exchange.mesh.dropped_no_room;
-  out.handshakes_refused = s.control.handshakes_refused + s.exchange.mesh.handshakes_refused;
-  out.connections_refused = s.control.connections_refused + s.exchange.mesh.connections_refused;
-  out.connections_cut = s.control.connections_cut + s.exchange.mesh.connections_cut;
-  if (s.consensus_relative >= 0) out.consensus_distance_relative = s.consensus_relative;
-  if (s.consensus_absolute >= 0) out.consensus_distance = s.consensus_absolute;
-  if (s.staleness_steps >= 0) out.staleness_steps = s.staleness_steps;
-  out.ledger_entries = s.exchange.ledger_entries;
-  out.ledger_bytes = s.exchange.ledger_bytes;
-  const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
-    monitoring::MemberSnapshot member;
-    member.name = r.name;
-    member.id = r.id.hex();
-    member.state = schema::name_of(r.state);
-    if (rtt_seconds >= 0) member.rtt_seconds = rtt_seconds;
-    member.run_state = schema::name_of(r.run_state);
-    member.address = r.control_address;
-    member.http_address = r.http_address;
-    member.steps = r.step;
-    member.loss = finite(r.loss);
-    member.accuracy_ratio = finite(r.accuracy);
-    member.steps_per_second = finite(r.steps_per_second);
-    if (const auto last = s.last_exchange_wall_seconds.find(r.id);
-        last != s.last_exchange_wall_seconds.end())
-      member.last_exchange_timestamp_seconds = last->second;
-    out.members.push_back(std::move(member));
-  };
-  add(s.self, -1.0);
-  for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
-  out.probes = s.swim.probes;
-  out.probes_failed = s.swim.probes_failed;
-  out.suspicions = s.swim.suspicions;
-  out.convictions = s.swim.convictions;
-  out.refutations = s.swim.refutations;
-  out.local_health = s.local_health;
-  out.isolated = s.isolated;
-  out.neighbours = s.neighbours;
-  out.adoptions = s.adoptions;
-  out.model_depth = s.self.depth;
-  out.shard_samples = s.self.shard_samples;
-  out.checkpoints = s.checkpoints.written;
-  out.checkpoint_errors = s.checkpoints.failed;
   if (const double every = live_.checkpoint_every_seconds; every > 0)
     out.checkpoint_interval_seconds = every;
   out.reload_successful = live_.reload_successful;
-  if (s.checkpoints.written > 0) out.checkpoint_step = s.checkpoints.last_step;
-  if (s.checkpoints.written > 0)
-    out.checkpoint_timestamp_seconds = s.checkpoints.last_success_wall_seconds;
   return out;
 }
 
