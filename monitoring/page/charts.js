@@ -1,10 +1,12 @@
-// The curves and the picture of who exchanges with whom, drawn by Chart.js. A chart with new figures is redrawn in a frame
-// of its own, and only while it can be seen.
+// The curves and the picture of who exchanges with whom, drawn by Chart.js. A chart with new figures is
+// redrawn in a frame of its own, and only while it can be seen.
 "use strict";
 
 kith.charts = (() => {
-  const {make, set, clock, day, number, significant, percent, bytes} = kith.format;
+  const {unknown, make, set, clock, day, number, significant, percent, bytes} = kith.format;
   const names = new Intl.Collator("en", {numeric: true});
+  const colors = ["own", "mean", "band", "third", "text", "faint", "line", "edge", "panel",
+                  "good", "wait", "bad", "gone"];
   let palette = {};
   const charts = [];
   const waiting = new Set();
@@ -12,8 +14,7 @@ kith.charts = (() => {
 
   function readPalette() {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["own", "mean", "band", "third", "text", "faint", "line", "edge", "panel", "good", "wait", "bad", "gone"])
-      palette[name] = style.getPropertyValue("--" + name).trim();
+    for (const name of colors) palette[name] = style.getPropertyValue("--" + name).trim();
   }
 
   function redraw(chart) {
@@ -67,20 +68,23 @@ kith.charts = (() => {
   }
 
   // Steps between marks on the axis of time that people can read.
-  const steps = [5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+  const steps = [5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800,
+                 604800];
   function timeTicks(axis) {
     const span = axis.max - axis.min, most = Math.max(2, Math.floor(axis.width / 76));
     const step = steps.find(s => span / s <= most) ?? steps.at(-1);
     const zone = new Date(axis.max * 1000).getTimezoneOffset() * 60;
     const ticks = [];
-    for (let t = Math.ceil((axis.min - zone) / step) * step + zone; t <= axis.max; t += step) ticks.push({value: t});
+    const first = Math.ceil((axis.min - zone) / step) * step + zone;
+    for (let t = first; t <= axis.max; t += step) ticks.push({value: t});
     axis.ticks = ticks;
   }
   const timeLabel = (v, span) => span < 300 ? clock(v) : span > 172800 ? day(v) : clock(v, false);
 
   // Marks of a logarithmic axis: as many of 1, 2, 5 in each decade as there is room for.
   function logTicks(axis) {
-    const low = Math.floor(Math.log10(axis.min)), high = Math.ceil(Math.log10(axis.max)), decades = Math.log10(axis.max / axis.min);
+    const low = Math.floor(Math.log10(axis.min)), high = Math.ceil(Math.log10(axis.max));
+    const decades = Math.log10(axis.max / axis.min);
     const parts = decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 3 ? [1, 3] : [1];
     const ticks = [];
     for (let power = low; power <= high; ++power)
@@ -102,20 +106,33 @@ kith.charts = (() => {
     return {
       animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false,
       interaction: {mode: "index", intersect: false, axis: "x"},
-      elements: {point: {radius: 0, hitRadius: 6, hoverRadius: 3}, line: {borderWidth: 1.8, borderJoinStyle: "round"}},
+      elements: {
+        point: {radius: 0, hitRadius: 6, hoverRadius: 3},
+        line: {borderWidth: 1.8, borderJoinStyle: "round"},
+      },
       plugins: {
         legend: {display: false},
         tooltip: {
           filter: item => !item.dataset.quiet, displayColors: true, boxWidth: 8, boxHeight: 8,
-          callbacks: {title: items => items.length ? clock(items[0].parsed.x) : "", label: item => " " + item.dataset.label + "  " + y(item.parsed.y)},
+          callbacks: {
+            title: items => items.length ? clock(items[0].parsed.x) : "",
+            label: item => " " + item.dataset.label + "  " + y(item.parsed.y),
+          },
         },
       },
       scales: {
-        x: {type: "linear", afterBuildTicks: timeTicks, grid: {display: false, drawBorder: false},
-            ticks: {maxRotation: 0, autoSkip: false, callback(v) { return timeLabel(v, this.max - this.min); }}},
-        y: {type: log ? "logarithmic" : "linear", grid: {drawBorder: false, drawTicks: false}, beginAtZero: fromZero, ...(most ? {afterDataLimits: axis => widen(axis, most)} : {}),
-            ...(log ? {afterBuildTicks: logTicks} : {}), ticks: {maxTicksLimit: 6, padding: 6, callback: v => mark(y(v))},
-            afterFit: axis => { axis.width = Math.max(axis.width, 44); }},
+        x: {
+          type: "linear", afterBuildTicks: timeTicks, grid: {display: false, drawBorder: false},
+          ticks: {maxRotation: 0, autoSkip: false, callback(v) { return timeLabel(v, this.max - this.min); }},
+        },
+        y: {
+          type: log ? "logarithmic" : "linear", beginAtZero: fromZero,
+          grid: {drawBorder: false, drawTicks: false},
+          ...(most ? {afterDataLimits: axis => widen(axis, most)} : {}),
+          ...(log ? {afterBuildTicks: logTicks} : {}),
+          ticks: {maxTicksLimit: 6, padding: 6, callback: v => mark(y(v))},
+          afterFit: axis => { axis.width = Math.max(axis.width, 44); },
+        },
       },
     };
   }
@@ -126,8 +143,10 @@ kith.charts = (() => {
       if (axis.ticks) axis.ticks.color = palette.faint;
       if (axis.grid) axis.grid.color = palette.line;
     }
-    Object.assign(o.plugins.tooltip, {backgroundColor: palette.panel, titleColor: palette.text, bodyColor: palette.text,
-                                      borderColor: palette.edge, borderWidth: 1});
+    Object.assign(o.plugins.tooltip, {
+      backgroundColor: palette.panel, titleColor: palette.text, bodyColor: palette.text,
+      borderColor: palette.edge, borderWidth: 1,
+    });
     for (const set of chart.chart.data.datasets) {
       if (!set.color) continue;
       set.borderColor = set.quiet ? "transparent" : palette[set.color];
@@ -142,9 +161,11 @@ kith.charts = (() => {
       Object.assign(this, frameOf(id, title, legend), {y, series, nothing: empty});
       const datasets = [];
       for (const s of series) {
-        const base = {label: s.label, color: s.color, data: [], borderDash: s.dashed ? [6, 4] : [], stepped: s.stepped ? "before" : false};
-        if (s.band) datasets.push({...base, label: s.label + " high", quiet: true, fill: "+1", borderWidth: 0}, {...base, quiet: true, borderWidth: 0, fill: false});
-        else datasets.push({...base, fill: false});
+        const base = {label: s.label, color: s.color, data: [], borderDash: s.dashed ? [6, 4] : [],
+                      stepped: s.stepped ? "before" : false, fill: false};
+        const edge = {...base, quiet: true, borderWidth: 0};
+        if (s.band) datasets.push({...edge, label: s.label + " high", fill: "+1"}, edge);
+        else datasets.push(base);
       }
       const o = options(y, {log, fromZero, most});
       if (top !== undefined) o.scales.y.suggestedMax = top;
@@ -152,19 +173,23 @@ kith.charts = (() => {
       charts.push(this);
       watcher.observe(this.plot);
     }
+    // What is not known is a gap; a dashed line goes on over it.
+    points(value, dashed) {
+      const {rows, base} = this.input, points = [];
+      for (let i = 0; i < rows.length; ++i) {
+        const y = value(rows[i], rows[i - 1]), known = !unknown(y);
+        if (known || !dashed) points.push({x: base + rows[i].at, y: known ? y : NaN});
+      }
+      return points;
+    }
     draw() {
-      const {rows, base, from, to} = this.input;
+      const {from, to} = this.input;
       let any = false, index = 0;
       this.series.forEach((s, item) => {
         let here = false;
         for (const value of s.band ?? [s.value]) {
-          const points = [];
-          for (let i = 0; i < rows.length; ++i) {
-            const y = value(rows[i], rows[i - 1]);
-            if (y === null || y === undefined || Number.isNaN(y)) { if (!s.dashed) points.push({x: base + rows[i].at, y: NaN}); continue; }
-            points.push({x: base + rows[i].at, y});
-            here = true;
-          }
+          const points = this.points(value, s.dashed);
+          here ||= points.some(p => !Number.isNaN(p.y));
           this.chart.data.datasets[index++].data = points;
         }
         any ||= here;
@@ -179,21 +204,28 @@ kith.charts = (() => {
     }
     summary() {
       const parts = this.series.filter(s => s.value).map(s => {
-        const values = this.input.rows.map((row, i, all) => s.value(row, all[i - 1])).filter(v => Number.isFinite(v));
+        const all = this.input.rows.map((row, i, rows) => s.value(row, rows[i - 1]));
+        const values = all.filter(v => Number.isFinite(v));
         if (values.length === 0) return s.label + " not known yet";
-        const lowest = values.reduce((a, b) => Math.min(a, b)), highest = values.reduce((a, b) => Math.max(a, b));
-        return `${s.label} now ${this.y(values.at(-1))}, at first ${this.y(values[0])}, between ${this.y(lowest)} and ${this.y(highest)}`;
+        const lowest = values.reduce((a, b) => Math.min(a, b));
+        const highest = values.reduce((a, b) => Math.max(a, b));
+        return `${s.label} now ${this.y(values.at(-1))}, at first ${this.y(values[0])}, ` +
+          `between ${this.y(lowest)} and ${this.y(highest)}`;
       });
       return this.title + ": " + parts.join("; ");
     }
     show(input) { this.input = input; redraw(this); }
   }
 
-  // This node in the middle, the members around it in the order of their names; a line to whom it exchanges with, the
-  // stronger the more often lately. What looks alike is one dataset of constant style: styles by point cost ten times as much.
+  // This node in the middle, the members around it in the order of their names; a line to whom it exchanges
+  // with, the stronger the more often lately. What looks alike is one dataset of constant style: styles by
+  // point cost ten times as much.
   class Ring {
     constructor(id, title) {
-      Object.assign(this, frameOf(id, title, [["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["left", "gone", "dot"], ["exchanges", "own", ""]]));
+      Object.assign(this, frameOf(id, title, [
+        ["alive", "good", "dot"], ["suspect", "wait", "dot"], ["dead", "bad", "dot"], ["left", "gone", "dot"],
+        ["exchanges", "own", ""],
+      ]));
       this.kinds = [
         {color: "own", of: m => m.self},
         {color: "bad", of: m => m.state === "dead", style: "rectRot"},
@@ -201,28 +233,46 @@ kith.charts = (() => {
         {color: "gone", of: m => m.state === "left"},
         {color: "good", of: () => true},
       ];
-      this.strengths = [{least: 0.66, alpha: "e6", width: 3}, {least: 0.33, alpha: "80", width: 2}, {least: 0, alpha: "33", width: 1}];
-      const points = this.kinds.map(kind => ({type: "scatter", data: [], color: kind.color, pointStyle: kind.style ?? "circle", borderWidth: 0, clip: 12}));
-      const edges = this.strengths.map(() => ({type: "line", data: [], pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0}));
-      const ring = this;
+      this.strengths = [
+        {least: 0.66, alpha: "e6", width: 3},
+        {least: 0.33, alpha: "80", width: 2},
+        {least: 0, alpha: "33", width: 1},
+      ];
+      const points = this.kinds.map(kind => ({
+        type: "scatter", data: [], color: kind.color, pointStyle: kind.style ?? "circle",
+        borderWidth: 0, clip: 12,
+      }));
+      const edges = this.strengths.map(() => ({
+        type: "line", data: [], pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0,
+      }));
       this.placed = [];
       this.chart = new Chart(this.canvas, {
-        type: "scatter", plugins: [{id: "names", afterDatasetsDraw: chart => ring.write(chart)}], data: {datasets: [...points, ...edges]},
-        options: {
-          // Parsed, since lines go to and fro: Chart.js takes what it does not parse to be sorted.
-          animation: false, responsive: true, maintainAspectRatio: false, layout: {padding: {top: 4, left: 4, right: 4, bottom: 22}},
-          interaction: {mode: "nearest", intersect: true},
-          plugins: {legend: {display: false}, tooltip: {filter: item => item.datasetIndex < points.length, displayColors: false,
-                                                        callbacks: {label: item => ring.tell(item.raw.member)}}},
-          scales: {x: {display: false, min: -1, max: 1, grid: {}}, y: {display: false, min: -1, max: 1, grid: {}}},
-        },
+        type: "scatter", data: {datasets: [...points, ...edges]}, options: this.options(points.length),
+        plugins: [{id: "names", afterDatasetsDraw: chart => this.write(chart)}],
       });
       charts.push(this);
       watcher.observe(this.plot);
     }
+    // The first `kinds` datasets are members; the others are lines.
+    options(kinds) {
+      const axis = () => ({display: false, min: -1, max: 1, grid: {}});
+      const tooltip = {
+        filter: item => item.datasetIndex < kinds, displayColors: false,
+        callbacks: {label: item => this.tell(item.raw.member)},
+      };
+      return {
+        // Parsed, since lines go to and fro: Chart.js takes what it does not parse to be sorted.
+        animation: false, responsive: true, maintainAspectRatio: false,
+        layout: {padding: {top: 4, left: 4, right: 4, bottom: 22}},
+        interaction: {mode: "nearest", intersect: true},
+        plugins: {legend: {display: false}, tooltip},
+        scales: {x: axis(), y: axis()},
+      };
+    }
     tell(m) {
       if (m.self) return m.name + ", this node";
-      return [m.name + ", " + m.state, number(m.started + m.answered) + " exchanges, " + number(m.failed) + " failed"];
+      const count = number(m.started + m.answered) + " exchanges, " + number(m.failed) + " failed";
+      return [m.name + ", " + m.state, count];
     }
     write(chart) {
       if (this.placed.length > 26) return;
@@ -252,13 +302,17 @@ kith.charts = (() => {
       const dense = others.length > 25;
       const wide = dense ? Math.min(1, 1.0 / shape + 0.25) * 0.93 : 0.62, high = 0.93;
       this.chart.options.layout.padding = dense ? 4 : {top: 34, bottom: 24};
-      this.placed = others.map((member, i) => ({member, x: wide * Math.sin(2 * Math.PI * i / others.length), y: high * Math.cos(2 * Math.PI * i / others.length)}));
+      this.placed = others.map((member, i) => {
+        const angle = 2 * Math.PI * i / others.length;
+        return {member, x: wide * Math.sin(angle), y: high * Math.cos(angle)};
+      });
       const most = Math.max(1, ...others.map(recent));
       const lines = this.strengths.map(() => []);
       for (const at of this.placed) {
         if (at.member.started + at.member.answered === 0) continue;
         const strength = Math.sqrt(recent(at.member) / most);
-        lines[this.strengths.findIndex(s => strength >= s.least)].push({x: 0, y: 0}, at, {x: null, y: null});
+        const line = lines[this.strengths.findIndex(s => strength >= s.least)];
+        line.push({x: 0, y: 0}, at, {x: null, y: null});
       }
       for (const member of members) if (member.self) this.placed.push({member, x: 0, y: 0});
       const {datasets} = this.chart.data, dots = this.kinds.map(() => []), many = this.placed.length > 60;
@@ -267,7 +321,9 @@ kith.charts = (() => {
         const radius = kind.color === "own" ? 9 : !many ? 7 : kind.color === "good" ? 3.5 : 5.5;
         Object.assign(datasets[i], {data: dots[i], pointRadius: radius, pointHoverRadius: radius + 1.5});
       });
-      this.strengths.forEach((s, i) => Object.assign(datasets[dots.length + i], {data: lines[i], borderColor: palette.own + s.alpha, borderWidth: many ? s.width / 2.5 : s.width}));
+      this.strengths.forEach((s, i) => Object.assign(datasets[dots.length + i], {
+        data: lines[i], borderColor: palette.own + s.alpha, borderWidth: many ? s.width / 2.5 : s.width,
+      }));
       this.empty.hidden = others.length > 0;
       set(this.empty, "no other member is known");
       this.chart.update("none");
@@ -276,14 +332,16 @@ kith.charts = (() => {
     summary(others) {
       const partners = others.filter(m => m.started + m.answered > 0);
       const top = [...partners].sort((a, b) => b.started + b.answered - a.started - a.answered).slice(0, 5);
-      return `${this.title}: ${partners.length} of ${others.length} other members; most with ` +
-        (top.map(m => `${m.name} (${number(m.started + m.answered)})`).join(", ") || "nobody yet") + ". The table of members has all.";
+      const most = top.map(m => `${m.name} (${number(m.started + m.answered)})`).join(", ") || "nobody yet";
+      return `${this.title}: ${partners.length} of ${others.length} other members; most with ${most}. ` +
+        "The table of members has all.";
     }
-    // Hundreds of lines cost a frame: they are drawn anew when somebody's state has changed, else now and then.
+    // Hundreds of lines cost a frame: they are drawn anew when somebody's state has changed, else now and
+    // then.
     show(input) {
       this.input = input;
-      const states = input.members.map(m => m.id + m.state).join();
-      if (input.members.length > 60 && states === this.states && performance.now() - this.drawnAt < 10000) return;
+      const states = input.members.map(m => m.id + m.state).join(), many = input.members.length > 60;
+      if (many && states === this.states && performance.now() - this.drawnAt < 10000) return;
       this.states = states;
       this.drawnAt = performance.now();
       redraw(this);
@@ -308,12 +366,24 @@ kith.charts = (() => {
     accuracy.push({label: "averaged model", color: "third", dashed: true, value: r => r.accuracy_averaged});
     all = {
       loss: new Curve("loss", "Training loss", significant, loss),
-      accuracy: new Curve("accuracy", "Accuracy on the test set", v => percent(v), accuracy, {fromZero: false, most: 1, empty: "not evaluated yet: the first time is after an epoch"}),
+      accuracy: new Curve("accuracy", "Accuracy on the test set", v => percent(v), accuracy,
+        {fromZero: false, most: 1, empty: "not evaluated yet: the first time is after an epoch"}),
       pairs: new Ring("pairs", "Who this node exchanges with"),
-      agreement: new Curve("agreement", "Consensus distance", significant, [{label: "relative", color: "own", value: r => r.consensus_distance > 0 ? r.consensus_distance : NaN}], {log: true, empty: "no exchanges yet"}),
-      staleness: new Curve("staleness", "Staleness", v => number(v, v < 10 && v % 1 ? 1 : 0), [{label: "steps, median", color: "own", value: r => r.staleness_steps}], {top: 2, empty: "no exchanges yet"}),
-      pace: new Curve("pace", "Per second", v => significant(v), [{label: "exchanges", color: "own", value: rate("exchanges")}, {label: "steps", color: "mean", value: rate("steps")}, {label: "failed", color: "bad", value: rate("exchanges_failed")}]),
-      traffic: new Curve("traffic", "Bytes per second", bytes, [{label: "sent", color: "own", value: rate("bytes_sent")}, {label: "received", color: "mean", value: rate("bytes_received")}]),
+      agreement: new Curve("agreement", "Consensus distance", significant, [
+        {label: "relative", color: "own", value: r => r.consensus_distance > 0 ? r.consensus_distance : NaN},
+      ], {log: true, empty: "no exchanges yet"}),
+      staleness: new Curve("staleness", "Staleness", v => number(v, v < 10 && v % 1 ? 1 : 0), [
+        {label: "steps, median", color: "own", value: r => r.staleness_steps},
+      ], {top: 2, empty: "no exchanges yet"}),
+      pace: new Curve("pace", "Per second", v => significant(v), [
+        {label: "exchanges", color: "own", value: rate("exchanges")},
+        {label: "steps", color: "mean", value: rate("steps")},
+        {label: "failed", color: "bad", value: rate("exchanges_failed")},
+      ]),
+      traffic: new Curve("traffic", "Bytes per second", bytes, [
+        {label: "sent", color: "own", value: rate("bytes_sent")},
+        {label: "received", color: "mean", value: rate("bytes_received")},
+      ]),
     };
     charts.forEach(paint);
   }

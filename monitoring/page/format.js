@@ -7,7 +7,9 @@ kith.format = (() => {
   const formats = new Map();
   const fixed = (v, digits) => {
     if (!formats.has(digits))
-      formats.set(digits, new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits}));
+      formats.set(digits, new Intl.NumberFormat("en", {
+        minimumFractionDigits: digits, maximumFractionDigits: digits,
+      }));
     return formats.get(digits).format(v);
   };
   const number = (v, digits = 0) => unknown(v) ? "–" : fixed(v, digits);
@@ -39,7 +41,10 @@ kith.format = (() => {
     return two(d.getHours()) + ":" + two(d.getMinutes()) + (seconds ? ":" + two(d.getSeconds()) : "");
   };
   const day = wall => new Date(wall * 1000).toLocaleDateString("en", {month: "short", day: "numeric"});
-  const set = (element, text) => { if (element.firstChild?.data !== text || element.childNodes.length > 1) element.textContent = text; };
+  const set = (element, text) => {
+    const same = element.firstChild?.data === text && element.childNodes.length <= 1;
+    if (!same) element.textContent = text;
+  };
   // Text only: names come from other machines.
   const make = (tag, className = "", text = "") => {
     const e = document.createElement(tag);

@@ -114,6 +114,23 @@ Violations check_file_length(const Tree& tree, std::size_t lines_max) {
   return out;
 }
 
+Violations check_script_width(const Tree& tree, std::size_t columns_max) {
+  const auto starts_a_character = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  };
+  Violations out;
+  for (const SourceFile& file : tree) {
+    if (!file.path.ends_with(".js")) continue;
+    const auto lines = lines_of(file.text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const auto columns =
+          static_cast<std::size_t>(std::ranges::count_if(lines[i], starts_a_character));
+      if (columns > columns_max) out.push_back(at(file, i, std::to_string(columns) + " columns"));
+    }
+  }
+  return out;
+}
+
 // A folder of one machine's user, as an absolute path.
 bool names_a_users_folder(const std::string& line) {
   for (const char* folder : {"/home/", "/root/", "/work/", "/Users/", "/mnt/", "/srv/"}) {

@@ -41,6 +41,8 @@ Violations check_headers_open_with_prose(const Tree& tree);
 Violations check_rulers(const Tree& tree);
 // At most `lines_max` lines in a C++ file.
 Violations check_file_length(const Tree& tree, std::size_t lines_max);
+// At most `columns_max` characters in a line of the page's scripts; clang-format keeps C++ narrow.
+Violations check_script_width(const Tree& tree, std::size_t columns_max);
 // No path of one particular machine, no package mirror, no ticket number.
 Violations check_speaks_of_itself_only(const Tree& tree);
 // Every room has a README.

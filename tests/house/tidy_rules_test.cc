@@ -118,6 +118,13 @@ TEST(FileLength, IsBounded) {
   EXPECT_THAT(check_file_length({{"base/a.cc", std::string(11, '\n')}}, 10), SizeIs(1));
 }
 
+TEST(ScriptWidth, CountsCharacters) {
+  const std::string dashes = "\u2013\u2013\u2013\n";
+  EXPECT_THAT(check_script_width({{"monitoring/page/a.js", dashes}}, 3), IsEmpty());
+  EXPECT_THAT(check_script_width({{"monitoring/page/a.js", "a\nabcd\n"}}, 3),
+              ElementsAre("monitoring/page/a.js:2: 4 columns"));
+}
+
 TEST(SpeaksOfItselfOnly, NoMachineMirrorOrTicket) {
   for (const char* bad : {"see /home/ann/notes", "path = \"/work/x\"", "pip --index-url=https://a",
                           "deb http://mirror/debian", "deb [trusted=yes] https://m", "// issue 12",

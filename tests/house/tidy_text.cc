@@ -95,8 +95,8 @@ void append(Violations& to, Violations from) { std::ranges::move(from, std::back
 
 Tree read_tree(const std::string& root) {
   static const std::set<std::string> kText = {
-      ".cc",   ".h",  ".cmake", ".txt",  ".md",   ".sh",   ".json", ".capnp",
-      ".toml", ".py", ".yml",   ".yaml", ".lock", ".supp", "",      ".clang-format"};
+      ".cc",   ".h",  ".js",  ".cmake", ".txt",  ".md",   ".sh", ".json",        ".capnp",
+      ".toml", ".py", ".yml", ".yaml",  ".lock", ".supp", "",    ".clang-format"};
   Tree out;
   for (auto it = std::filesystem::recursive_directory_iterator(root); it != decltype(it){}; ++it) {
     const auto relative = std::filesystem::relative(it->path(), root);

@@ -44,10 +44,12 @@ class FakeCluster final : public monitoring::NodeView, public monitoring::HttpHa
   }
 
  private:
-  // The system's clock, moved back while an hour is made up.
+  // The system's clock on a machine that has been up for long, moved back while an hour is made up.
   class ShiftedClock final : public Clock {
    public:
-    [[nodiscard]] TimePoint now() const override { return system_.now() + Duration(shift_.load()); }
+    [[nodiscard]] TimePoint now() const override {
+      return system_.now() + std::chrono::hours(1000) + Duration(shift_.load());
+    }
     [[nodiscard]] double wall_seconds() const override {
       return system_.wall_seconds() + to_seconds(Duration(shift_.load()));
     }

@@ -116,6 +116,33 @@ TEST_F(PageOfMany, CanBeReadInLightAndDark) {
   EXPECT_THAT(poor_contrast(browser()), IsEmpty());
 }
 
+// The browser of one who prefers light stays light until dark is chosen, and the other way round.
+TEST_F(PageOfMany, IsAsDarkAsWasChosenWhateverTheBrowserPrefers) {
+  FakeCluster cluster(5, 0.1);
+  open(cluster, 5);
+  const std::string look =
+      "return [document.getElementById('theme').textContent, "
+      "getComputedStyle(document.body).backgroundColor, "
+      "getComputedStyle(document.documentElement).colorScheme]";
+  const json light = {"rgb(244, 246, 249)", "light"}, dark = {"rgb(14, 18, 24)", "dark"};
+  const auto is = [&](const char* theme, const json& colors) {
+    EXPECT_EQ(browser().ask(look), json({std::string("Theme: ") + theme, colors[0], colors[1]}));
+  };
+  for (const bool prefers_dark : {false, true}) {
+    browser().prefer_dark(prefers_dark);
+    const char* wanted = prefers_dark ? "dark" : "light";
+    ASSERT_TRUE(browser().wait(std::string("return document.documentElement.dataset.theme === '") +
+                               wanted + "'"));
+    is("auto", prefers_dark ? dark : light);
+    browser().ask("document.getElementById('theme').click()");
+    is("light", light);
+    browser().ask("document.getElementById('theme').click()");
+    is("dark", dark);
+    browser().ask("document.getElementById('theme').click()");
+    is("auto", prefers_dark ? dark : light);
+  }
+}
+
 // In one script, so that no frame passes in between.
 TEST_F(PageOfMany, HasNoChartInTheThemeBefore) {
   FakeCluster cluster(5, 0.1);
