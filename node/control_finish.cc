@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/control_loop.h"
+#include "node/rest.h"
 
 namespace kith::node {
 
@@ -55,12 +56,7 @@ void ControlLoop::advance_finish() {
   finish_.update(now(), finish_peers());
   if (finish_.take_reverted()) {
     say(LogLevel::kWarn, "the declared state is gone with its declarer: agreeing again");
-    if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
-    fetching_ = Fetching::kNothing;
-    assembly_.reset();
-    manifest_.reset();
-    parts_.exchange->set_active(true);
-    parts_.exchange->set_rounds_every(preset_.probe_interval / 10);
+    agree_again();
   }
   switch (finish_.phase()) {
     case FinishPhase::kDeclaring:
@@ -78,26 +74,50 @@ void ControlLoop::advance_finish() {
   }
 }
 
-// Exchanges rest, everything pending is merged, nothing moves any more: then `then` with the
-// integer buffers.
-void ControlLoop::settle(std::function<void(std::vector<std::int64_t>)> then) {
+// Exchanges go on; what was copied, evaluated or hashed for another end is void.
+void ControlLoop::agree_again() {
+  ++rest_;
+  settling_ = false;
+  after_evaluation_ = nullptr;
+  if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
+  fetching_ = Fetching::kNothing;
+  assembly_.reset();
+  manifest_.reset();
+  parts_.exchange->set_active(true);
+  parts_.exchange->set_rounds_every(preset_.probe_interval / 10);
+}
+
+void ControlLoop::settle(std::function<void(std::shared_ptr<StateAssembly>)> then) {
   settling_ = true;
-  auto shared = std::make_shared<std::function<void(std::vector<std::int64_t>)>>(std::move(then));
-  const auto cut = [this, shared] {
-    parts_.trainer->cut([this, shared](compute::TrainerImage image) {
-      parts_.replica->thaw();  // nobody trains and nobody exchanges: the values stay as they are
-      post([this, shared, integers = std::move(image.integers)]() mutable {
-        settling_ = false;
-        (*shared)(std::move(integers));
-      });
+  const auto copied = [this, mine = ++rest_,
+                       then = std::move(then)](std::shared_ptr<StateAssembly> copy) {
+    post([this, mine, then, copy = std::move(copy)]() mutable {
+      if (mine != rest_) return;
+      settling_ = false;
+      then(std::move(copy));
     });
   };
-  if (parts_.exchange == nullptr) return cut();
-  parts_.exchange->set_active(false);
-  parts_.exchange->set_rounds_every(Duration{0});
-  parts_.exchange->abandon_open();
-  parts_.exchange->pause_exchanges([cut](gossip::LedgerImage) { cut(); });
-  parts_.exchange->resume_exchanges();  // inactive: it only answers that it is
+  ExchangeLoop* exchange = parts_.exchange;
+  if (exchange == nullptr)
+    return copy_at_rest(
+        *parts_.trainer, *parts_.replica, [] {}, copied);
+  exchange->set_active(false);
+  exchange->set_rounds_every(Duration{0});
+  exchange->abandon_open();
+  exchange->pause_exchanges([this, exchange, copied](gossip::LedgerImage) {
+    const auto resume = [exchange] { exchange->resume_exchanges(); };
+    copy_at_rest(*parts_.trainer, *parts_.replica, resume, copied);
+  });
+}
+
+std::shared_ptr<ControlLoop::FinalState> ControlLoop::final_state(StateAssembly& copy,
+                                                                  const FinalFacts& facts) {
+  auto made = std::make_shared<FinalState>();
+  made->facts = facts;
+  compute::TrainerState state = copy.take(false);
+  made->values = std::move(state.values);
+  made->integers = std::move(state.integers);
+  return made;
 }
 
 FinalFacts ControlLoop::final_facts(double accuracy) const {
@@ -121,20 +141,20 @@ void ControlLoop::declare() {
         "no other member is left: this final state is this node's own, theirs may differ");
   else
     say(LogLevel::kInfo, "the members agree: declaring the final state");
-  settle([this](std::vector<std::int64_t> integers) { declare_with(std::move(integers)); });
+  settle([this](std::shared_ptr<StateAssembly> copy) { declare_with(std::move(copy)); });
 }
 
-void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
+void ControlLoop::declare_with(std::shared_ptr<StateAssembly> copy) {
   settling_ = true;
-  after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
-    // Everything is at rest: it can be read and hashed while the loop goes on.
-    parts_.checkpointer->run_task([this, integers, facts = final_facts(result.accuracy)] {
-      auto made = std::make_shared<FinalState>();
-      made->facts = facts;
-      made->manifest = manifest_of(*parts_.replica, integers, facts).encode();
-      made->values = StateAssembly(*parts_.replica, integers).values();
-      made->integers = integers;
-      post([this, made] { declare_made(made); });
+  after_evaluation_ = [this, copy = std::move(copy)](const compute::EvalResult& result) {
+    // Hashed while the loop goes on: a FINAL may come meanwhile, and be lost again.
+    parts_.checkpointer->run_task([this, copy, mine = rest_, facts = final_facts(result.accuracy)] {
+      std::vector<std::byte> manifest = copy->manifest(facts).encode();
+      auto made = final_state(*copy, facts);
+      made->manifest = std::move(manifest);
+      post([this, made, mine] {
+        if (mine == rest_) declare_made(made);
+      });
     });
   };
   parts_.trainer->evaluate();
@@ -142,7 +162,6 @@ void ControlLoop::declare_with(std::vector<std::int64_t> integers) {
 
 void ControlLoop::declare_made(const std::shared_ptr<const FinalState>& made) {
   settling_ = false;
-  if (finish_.phase() != FinishPhase::kDeclaring) return;  // a lower declarer's came first
   schema::Final final;
   final.declarer = self_;
   final.run_digest = run_digest(parts_.config->cluster.name, parts_.config->run.id);
@@ -194,8 +213,8 @@ void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
   assembly_.reset();
   synced_ = true;
   enter(RunState::kFinishing);
-  settle([this](std::vector<std::int64_t> integers) {
-    assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::move(integers));
+  settle([this](std::shared_ptr<StateAssembly> copy) {
+    assembly_ = std::move(copy);
     retry_fetch_at_ = now();
   });
 }
@@ -222,9 +241,7 @@ void ControlLoop::fetch_final_manifest() {
   }
   if (!assembly_) {
     // A failed try threw it away; the replica still rests.
-    settle([this](std::vector<std::int64_t> integers) {
-      assembly_ = std::make_shared<StateAssembly>(*parts_.replica, std::move(integers));
-    });
+    settle([this](std::shared_ptr<StateAssembly> copy) { assembly_ = std::move(copy); });
     return;
   }
   std::rotate(givers.begin(),
@@ -297,11 +314,11 @@ void ControlLoop::adopt_final() {
   made->facts = *facts;
   made->values = assembly_->values();
   made->integers = assembly_->integers();
-  parts_.trainer->adopt(assembly_->take(false), [this, made] {
-    post([this, made] {
+  parts_.trainer->adopt(assembly_->take(false), [this, made, mine = rest_] {
+    post([this, made, mine] {
+      if (mine != rest_) return;
       fetching_ = Fetching::kNothing;
       assembly_.reset();
-      if (finish_.phase() != FinishPhase::kFetching) return;
       parts_.donor->set_final(manifest_bytes_, made->integers);
       finish_.completed(now());
       complete(made);
@@ -310,15 +327,11 @@ void ControlLoop::adopt_final() {
 }
 
 void ControlLoop::write_own_final() {
-  settle([this](std::vector<std::int64_t> integers) {
+  settle([this](std::shared_ptr<StateAssembly> copy) {
     settling_ = true;
-    after_evaluation_ = [this, integers = std::move(integers)](const compute::EvalResult& result) {
+    after_evaluation_ = [this, copy = std::move(copy)](const compute::EvalResult& result) {
       settling_ = false;
-      auto made = std::make_shared<FinalState>();
-      made->facts = final_facts(result.accuracy);
-      made->values = StateAssembly(*parts_.replica, integers).values();
-      made->integers = integers;
-      complete(made);
+      complete(final_state(*copy, final_facts(result.accuracy)));
     };
     parts_.trainer->evaluate();
   });

@@ -212,8 +212,9 @@ class ControlLoop {
   void begin_finish();
   void advance_finish();
   void declare();
-  void declare_with(std::vector<std::int64_t> integers);
+  void declare_with(std::shared_ptr<StateAssembly> copy);
   void declare_made(const std::shared_ptr<const FinalState>& made);
+  void agree_again();
   void accept_final(const NodeId& from, const schema::Final& final);
   [[nodiscard]] bool is_credible(const schema::Final& final) const;
   [[nodiscard]] bool most_have_ended() const;
@@ -231,8 +232,11 @@ class ControlLoop {
   }
   [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
   [[nodiscard]] FinalFacts final_facts(double accuracy) const;
-  // Merges everything pending with exchanges at rest; `then` on the loop, with the integer buffers.
-  void settle(std::function<void(std::vector<std::int64_t> integers)> then);
+  // Merges everything pending with exchanges at rest; `then` on the loop, with a copy of the state,
+  // unless by then another rest was asked for or exchanges go on.
+  void settle(std::function<void(std::shared_ptr<StateAssembly> copy)> then);
+  [[nodiscard]] static std::shared_ptr<FinalState> final_state(StateAssembly& copy,
+                                                               const FinalFacts& facts);
 
   ControlParts parts_;
   std::function<void(const gossip::ExchangeEvent&)> observe_exchange_;
@@ -285,7 +289,8 @@ class ControlLoop {
   std::optional<Manifest> manifest_;
   Slice manifest_bytes_;
   bool settling_ = false;
-  bool starting_ = false;  // the first checkpoint is being written
+  std::uint64_t rest_ = 0;  // counts rests, and their ends: what was made of an older one is void
+  bool starting_ = false;   // the first checkpoint is being written
   bool writing_final_ = false;
   bool final_written_ = false;
   std::set<NodeId> false_finals_;  // whose wrong FINAL was mentioned since the last change of state

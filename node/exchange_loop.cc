@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
+
 namespace kith::node {
 
 using gossip::ExchangeMachine;
@@ -125,14 +127,15 @@ void ExchangeLoop::set_donors(std::vector<NodeId> donors) {
 
 void ExchangeLoop::pause_exchanges(std::function<void(gossip::LedgerImage)> taker) {
   post([this, taker = std::move(taker)] {
-    paused_ = true;
+    ++pauses_;
     taker(machine_.image());
   });
 }
 
 void ExchangeLoop::resume_exchanges() {
   post([this] {
-    paused_ = false;
+    KITH_CHECK(pauses_ > 0, "exchanges that go on were paused");
+    if (--pauses_ > 0) return;
     held_back_bytes_ = 0;
     for (MeshEvent& event : std::exchange(held_back_, {})) handle(event);
   });
@@ -169,7 +172,7 @@ void ExchangeLoop::handle(MeshEvent& event) {
   if (auto* received = std::get_if<Received>(&event)) {
     if (is_transfer(received->message))
       transfer_.on_message(now, received->from, received->message, received->payload);
-    else if (!paused_)
+    else if (!paused())
       machine_.on_message(now, received->from, received->message, received->payload);
     else if (held_back_bytes_ < kHeldBackBytesMax) {
       held_back_bytes_ += received->payload.size() + kHeldBackMessageBytes;
@@ -192,8 +195,8 @@ void ExchangeLoop::handle(MeshEvent& event) {
 
 TimePoint ExchangeLoop::deadline() const {
   TimePoint at = std::min(machine_.next_deadline(), transfer_.next_deadline());
-  if (paused_) at = transfer_.next_deadline();
-  if (rounds_every_ > Duration{0} && !paused_) at = std::min(at, next_round_);
+  if (paused()) at = transfer_.next_deadline();
+  if (rounds_every_ > Duration{0} && !paused()) at = std::min(at, next_round_);
   return std::min(at, links_.next_deadline());
 }
 
@@ -206,7 +209,7 @@ void ExchangeLoop::send_all(std::vector<gossip::Outgoing> outgoing) {
 
 void ExchangeLoop::turn(TimePoint now) {
   if (now >= links_.next_deadline()) connect_peers(now);
-  if (!paused_) {
+  if (!paused()) {
     if (step_pending_.exchange(false, std::memory_order_acquire))
       machine_.on_step(now, stepped_.load(std::memory_order_relaxed));
     if (rounds_every_ > Duration{0} && now >= next_round_) {

@@ -79,7 +79,7 @@ class ExchangeLoop {
 
   // Stops delivering messages to the machine and hands out its ledger: until resume_exchanges()
   // nothing touches the replica from this side, so that a checkpoint's values and ledger agree.
-  // Links stay alive meanwhile.
+  // Of several pauses the last one's end counts. Links stay alive meanwhile.
   void pause_exchanges(std::function<void(gossip::LedgerImage)> taker);
   void resume_exchanges();
 
@@ -97,6 +97,7 @@ class ExchangeLoop {
   void send_all(std::vector<gossip::Outgoing> outgoing);
   [[nodiscard]] TimePoint deadline() const;
   [[nodiscard]] bool drained() const;
+  [[nodiscard]] bool paused() const { return pauses_ > 0; }
 
   // constant after construction
   Mesh& mesh_;
@@ -112,7 +113,7 @@ class ExchangeLoop {
   std::vector<NodeId> fetch_donors_;
   NodeId last_giver_;
   std::vector<NodeId> lost_donors_;
-  bool paused_ = false;
+  unsigned pauses_ = 0;
   std::vector<MeshEvent> held_back_;  // arrived while paused
   std::size_t held_back_bytes_ = 0;
   Duration rounds_every_{0};

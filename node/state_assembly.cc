@@ -97,20 +97,6 @@ Result<FinalFacts> facts_from_json(const std::string& text) {
   return facts;
 }
 
-Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers,
-                     const FinalFacts& facts) {
-  Manifest manifest;
-  std::vector<float> values;
-  for (FragmentIndex f = 0; f < replica.fragment_count(); ++f) {
-    values.resize(replica.range(f).count);
-    replica.read(f, values);
-    manifest.fragments.push_back(hash_bytes(bytes_of(values)));
-  }
-  manifest.integers = hash_integers(integers);
-  manifest.facts_json = facts_to_json(facts);
-  return manifest;
-}
-
 StateAssembly::StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers)
     : integers_(std::move(integers)) {
   std::size_t count = 0;
@@ -157,6 +143,19 @@ gossip::FetchOrder StateAssembly::missing(bool with_moments, Samples not_before)
   return order;
 }
 
+Hash256 StateAssembly::hash_of(FragmentIndex fragment) const {
+  const auto& range = ranges_[fragment];
+  return hash_bytes(bytes_of(std::span(values_).subspan(range.offset, range.count)));
+}
+
+Manifest StateAssembly::manifest(const FinalFacts& facts) const {
+  Manifest manifest;
+  for (FragmentIndex f = 0; f < ranges_.size(); ++f) manifest.fragments.push_back(hash_of(f));
+  manifest.integers = hash_integers(integers_);
+  manifest.facts_json = facts_to_json(facts);
+  return manifest;
+}
+
 gossip::FetchOrder StateAssembly::differing(const Manifest& manifest) const {
   gossip::FetchOrder order;
   const auto want = [&](const ItemKey& key, const Hash256& hash) {
@@ -164,11 +163,9 @@ gossip::FetchOrder StateAssembly::differing(const Manifest& manifest) const {
     order.expected[key] = size_of(key);
     order.expected[key].hash = hash;
   };
-  for (FragmentIndex f = 0; f < ranges_.size(); ++f) {
-    const auto mine = std::span(values_).subspan(ranges_[f].offset, ranges_[f].count);
-    if (hash_bytes(bytes_of(mine)) != manifest.fragments[f])
+  for (FragmentIndex f = 0; f < ranges_.size(); ++f)
+    if (hash_of(f) != manifest.fragments[f])
       want({StateItem::kFragment, f, true}, manifest.fragments[f]);
-  }
   if (hash_integers(integers_) != manifest.integers)
     want({StateItem::kIntegers, 0, true}, manifest.integers);
   return order;

@@ -28,19 +28,18 @@ struct Manifest {
 std::string facts_to_json(const FinalFacts& facts);
 Result<FinalFacts> facts_from_json(const std::string& text);
 
-// Manifest of a state at rest.
-Manifest manifest_of(compute::Replica& replica, const std::vector<std::int64_t>& integers,
-                     const FinalFacts& facts);
-
 class StateAssembly {
  public:
-  // Starts from the replica's present values (so that only what differs need be fetched).
+  // Copies the replica's present values: of one moment only if nothing writes to it meanwhile
+  // (node/rest.h).
   StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers);
 
   // What is still missing of a running state: fragments that have not arrived, or did when the
   // cluster's progress was below `not_before`, and the integers (always: they and the moments are
   // of one safe point of one donor); with the moments' pieces if `with_moments`.
   [[nodiscard]] gossip::FetchOrder missing(bool with_moments, Samples not_before) const;
+  // Describes the values and integers that are here.
+  [[nodiscard]] Manifest manifest(const FinalFacts& facts) const;
   // What differs from a final state, with the hashes and sizes that it must have.
   [[nodiscard]] gossip::FetchOrder differing(const Manifest& manifest) const;
   // The manifest of the final state with this hash.
@@ -54,10 +53,12 @@ class StateAssembly {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
+  [[nodiscard]] gossip::Expected size_of(const gossip::ItemKey& key) const;
+  [[nodiscard]] Hash256 hash_of(FragmentIndex fragment) const;
+
   std::vector<compute::FragmentRange> ranges_;
   std::vector<float> values_;
   std::vector<std::int64_t> integers_;
-  [[nodiscard]] gossip::Expected size_of(const gossip::ItemKey& key) const;
   std::map<FragmentIndex, Samples> arrived_;  // of a running state: the donor's progress then
   std::map<std::uint32_t, std::vector<std::byte>> optimizer_;
   std::size_t bytes_ = 0;

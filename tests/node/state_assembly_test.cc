@@ -36,7 +36,7 @@ gossip::StateTransfer::Fetched fetched(ItemKey key, std::span<const float> value
 
 TEST(Manifest, ComesBackAsItWasEncoded) {
   compute::Replica replica(10, 16);
-  const Manifest manifest = manifest_of(replica, {3, 4}, facts());
+  const Manifest manifest = StateAssembly(replica, {3, 4}).manifest(facts());
   ASSERT_EQ(manifest.fragments.size(), 3U);
   const auto back = Manifest::decode(manifest.encode(), 3);
   ASSERT_TRUE(back) << back.error().message;
@@ -51,7 +51,7 @@ TEST(Manifest, ComesBackAsItWasEncoded) {
 
 TEST(Manifest, RefusesEveryTruncationAndAnotherCount) {
   compute::Replica replica(10, 16);
-  const auto bytes = manifest_of(replica, {}, facts()).encode();
+  const auto bytes = StateAssembly(replica, {}).manifest(facts()).encode();
   for (std::size_t n = 0; n < 8 + 4 * 32; ++n)
     EXPECT_FALSE(Manifest::decode(std::span(bytes).first(n), 3)) << n;
   EXPECT_FALSE(Manifest::decode(bytes, 2));
@@ -68,7 +68,7 @@ TEST(Manifest, AnUnknownAccuracyTravels) {
 
 TEST(StateAssembly, FetchesOnlyWhatDiffersFromTheFinalState) {
   compute::Replica replica(10, 16);
-  Manifest manifest = manifest_of(replica, {7}, facts());
+  Manifest manifest = StateAssembly(replica, {7}).manifest(facts());
   StateAssembly same(replica, {7});
   EXPECT_TRUE(same.differing(manifest).wanted.empty());
 
@@ -112,7 +112,7 @@ TEST(StateAssembly, SaysWhatSizeEachItemMustHave) {
 
   const auto manifest = assembly.manifest_order(Hash256{});
   const gossip::Expected& e = manifest.expected.at({StateItem::kManifest, 0, true});
-  const std::size_t real = manifest_of(replica, {7, 8}, facts()).encode().size();
+  const std::size_t real = assembly.manifest(facts()).encode().size();
   EXPECT_LE(e.bytes_min, real);
   EXPECT_GE(e.bytes_max, real);
   EXPECT_LT(e.bytes_max, 1U << 20);
