@@ -35,7 +35,7 @@ OptionHelp option_help(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   help.choices = choices_in(type);
   if (option.get_items_expected_max() == 0) return help;
-  help.value = help.choices.empty() ? type.substr(0, type.find(':')) : "WORD";
+  help.value = help.choices.empty() ? type : "WORD";  // "HOST:PORT" is a type too
   if (help.value == "TEXT") help.value = "VALUE";
   if (help.value == "FLOAT") help.value = "NUMBER";
   return help;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/cli_help.h"
 #include "tests/node/scratch_folder.h"
 
 namespace kith::node {
@@ -85,6 +86,14 @@ TEST(DaemonFlags, HelpAndVersionAnswerAtOnce) {
   EXPECT_THAT(parse({"--help", "--join-timeout", "never"})->answer, HasSubstr("--data-dir"));
   EXPECT_THAT(parse({"--version"})->answer, HasSubstr("kithd 0."));
   EXPECT_THAT(parse({"--version"})->answer, HasSubstr("git "));
+}
+
+TEST(ManPage, NamesAnOptionsValueWhole) {
+  const std::string page = kithd_page(kithd_help());
+  for (const char* option :
+       {"listen\\fR \\fIHOST:PORT\\fR", "http\\fR \\fIHOST:PORT\\fR", "join\\fR \\fIADDR,...\\fR",
+        "set\\fR \\fITABLE.KEY=VALUE\\fR", "config\\fR \\fIFILE\\fR"})
+    EXPECT_THAT(page, HasSubstr(option));
 }
 
 TEST(Check, ReportsADigestOfWhatCountsOnly) {
