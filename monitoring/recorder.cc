@@ -2,9 +2,6 @@
 
 namespace kith::monitoring {
 
-Recorder::Recorder(std::function<void()> look, Duration interval)
-    : look_(std::move(look)), interval_(interval), thread_([this] { run(); }) {}
-
 Recorder::~Recorder() {
   {
     const std::lock_guard lock(mutex_);

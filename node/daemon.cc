@@ -307,8 +307,8 @@ void Daemon::begin() {
     restored_.reset();
   }
   if (network_.exchange) network_.exchange->start();
-  recorder_ =
-      std::make_unique<monitoring::Recorder>([this] { journal_.record(view_->snapshot()); });
+  recorder_ = std::make_unique<monitoring::Recorder>(
+      [this]() noexcept { journal_.record(view_->snapshot()); });
 }
 
 int Daemon::run() {

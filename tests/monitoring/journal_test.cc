@@ -119,7 +119,7 @@ TEST(Recorder, LooksAgainAndAgainAndEndsAtOnce) {
   int count = 0;
   {
     const Recorder recorder(
-        [&] {
+        [&]() noexcept {
           const std::lock_guard lock(mutex);
           ++count;
           looked.notify_all();
@@ -130,9 +130,16 @@ TEST(Recorder, LooksAgainAndAgainAndEndsAtOnce) {
   }
   const auto began = std::chrono::steady_clock::now();
   {
-    const Recorder recorder([] {}, std::chrono::hours(1));
+    const Recorder recorder([]() noexcept {}, std::chrono::hours(1));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
+}
+
+TEST(Recorder, TakesOnlyALookThatCannotThrow) {
+  const auto may_throw = [] {};
+  const auto never_throws = []() noexcept {};
+  EXPECT_FALSE((std::is_constructible_v<Recorder, decltype(may_throw)>));
+  EXPECT_TRUE((std::is_constructible_v<Recorder, decltype(never_throws)>));
 }
 
 }  // namespace
