@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "node/address.h"
 #include "node/config_value.h"
 #include "node/data_dir.h"
 #include "node/http_exchange.h"
-#include "node/text.h"
+#include "node/small_file.h"
 
 namespace kith::node {
 namespace {
@@ -88,13 +87,6 @@ Sent over_tcp(const std::string& address, const std::string& path, int patience)
   return sent;
 }
 
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return std::string(trimmed(line));
-}
-
 std::string address_in(const std::string& text) {
   std::string_view rest = text;
   if (rest.starts_with("http://")) rest.remove_prefix(7);
@@ -138,7 +130,8 @@ Result<ControlClient> ControlClient::at(const std::string& where) {
     client.folder_ = where;
     const std::string socket = (fs::path(where) / "control.sock").string();
     if (fs::is_socket(socket, error)) client.socket_ = socket;
-    client.address_ = address_in(first_line((fs::path(where) / "http").string()));
+    KITH_ASSIGN(const std::string http, first_line_in((fs::path(where) / "http").string()));
+    client.address_ = address_in(http);
     if (client.socket_.empty() && client.address_.empty())
       return fail(ErrorCode::kNoDaemon,
                   where +

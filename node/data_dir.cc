@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "node/small_file.h"
+
 namespace kith::node {
 namespace {
 
@@ -33,15 +35,14 @@ int number_in(const std::string& name) {
                                                                                            : 0;
 }
 
-std::string host_of(const std::string& directory) {
-  std::ifstream in(fs::path(directory) / "host");
-  std::string host;
-  std::getline(in, host);
-  return host;
+// "" when none has had it.
+Result<std::string> host_of(const std::string& directory) {
+  return first_line_in((fs::path(directory) / "host").string());
 }
 
 Status remember_host(const std::string& directory, const std::string& host) {
-  if (host_of(directory) == host) return {};
+  KITH_ASSIGN(const std::string known, host_of(directory));
+  if (known == host) return {};
   const std::string path = (fs::path(directory) / "host").string();
   std::ofstream out(path, std::ios::trunc);
   out << host << "\n";
@@ -67,10 +68,14 @@ Result<std::vector<int>> numbers_in(const std::string& parent) {
 
 // The directories that exist: this host's own first.
 Result<std::vector<int>> candidates(const std::string& parent, const std::string& host) {
-  KITH_ASSIGN(std::vector<int> numbers, numbers_in(parent));
-  std::ranges::stable_partition(
-      numbers, [&](int number) { return host_of(numbered(parent, number)) == host; });
-  return numbers;
+  KITH_ASSIGN(const std::vector<int> numbers, numbers_in(parent));
+  std::vector<int> own, others;
+  for (const int number : numbers) {
+    KITH_ASSIGN(const std::string known, host_of(numbered(parent, number)));
+    (known == host ? own : others).push_back(number);
+  }
+  own.insert(own.end(), others.begin(), others.end());
+  return own;
 }
 
 Result<DataDir> take(const std::string& path, const std::string& host) {
@@ -111,7 +116,8 @@ Result<std::string> find_data_dir(const std::string& data_dir, const std::string
   std::error_code error;
   for (const int number : existing) {
     const std::string path = numbered(parent, number);
-    if (host_of(path) == host && fs::is_socket(fs::path(path) / "control.sock", error)) return path;
+    KITH_ASSIGN(const std::string known, host_of(path));
+    if (known == host && fs::is_socket(fs::path(path) / "control.sock", error)) return path;
   }
   return fail(ErrorCode::kNoDaemon,
               parent + ": no daemon of this host (" + host + ") keeps its data directory there");

@@ -8,7 +8,8 @@
 // so a directory whose process was killed is free at once, and two that start at the same moment
 // never get the same.
 //
-// Errors: kUsage when PARENT or a directory in it cannot be used; kDataDirInUse when a directory
+// Errors: kUsage when PARENT or a directory in it cannot be used, also when a `host` in it is no
+// regular file (it is never waited for); kDataDirInUse when a directory
 // that was named is held, or kDirectoriesMax are.
 #pragma once
 

@@ -15,6 +15,8 @@
 #include <memory>
 #include <thread>
 
+#include "node/socket_wait.h"
+
 namespace kith::node {
 namespace {
 
@@ -51,16 +53,6 @@ Address numeric(const HostPort& address, int flags) {
   return Address(found);
 }
 
-bool wait_for(int fd, short events, SteadyClock::time_point until) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
-    pollfd item{fd, events, 0};
-    const int rc = ::poll(&item, 1, static_cast<int>(std::max<long>(0, left.count())));
-    if (rc > 0) return true;
-    if (rc == 0 || errno != EINTR) return false;
-  }
-}
-
 std::string words_of(int error, Duration bound) {
   switch (error) {
     case ECONNREFUSED:
@@ -70,15 +62,6 @@ std::string words_of(int error, Duration bound) {
     default:
       return std::string("no way there (") + std::strerror(error) + ")";
   }
-}
-
-int connect_error(const Socket& socket, const addrinfo& to, SteadyClock::time_point until) {
-  if (::connect(socket.fd(), to.ai_addr, to.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  if (!wait_for(socket.fd(), POLLOUT, until)) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof error;
-  return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 std::string own_host(const Socket& socket) {
@@ -100,7 +83,7 @@ std::string exchange_greetings(const Socket& socket, SteadyClock::time_point unt
   const std::string own = own_greeting();
   if (::send(socket.fd(), own.data(), own.size(), MSG_NOSIGNAL) < 0) return "";
   std::string got;
-  while (got.size() < 64 && wait_for(socket.fd(), POLLIN, until)) {
+  while (got.size() < 64 && wait_for_fd(socket.fd(), POLLIN, until)) {
     std::array<char, 64> buffer{};
     const auto bytes = ::recv(socket.fd(), buffer.data(), 64 - got.size(), 0);
     if (bytes <= 0) break;
@@ -127,7 +110,8 @@ Result<Reached> reach(const HostPort& address, Duration bound, bool greet) {
   const Socket socket(::socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0) return fail(words_of(errno, bound));
   const auto began = SteadyClock::now();
-  if (const int error = connect_error(socket, *to, began + bound); error != 0)
+  if (const int error = connect_until(socket.fd(), to->ai_addr, to->ai_addrlen, began + bound);
+      error != 0)
     return fail(words_of(error, bound));
   Reached reached;
   reached.milliseconds =

@@ -11,13 +11,13 @@
 #include <optional>
 #include <string_view>
 
+#include "node/socket_wait.h"
 #include "node/text.h"
 
 namespace kith::node {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Moment = SteadyClock::time_point;
 
 constexpr std::size_t kReadBytes = 65536;
 
@@ -31,28 +31,13 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  [[nodiscard]] bool wait(short events, Moment until) const {
-    for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
-      pollfd item{fd_, events, 0};
-      const int rc = ::poll(&item, 1, static_cast<int>(std::max<long>(0, left.count())));
-      if (rc > 0) return true;
-      if (rc == 0 || errno != EINTR) return false;
-    }
+  [[nodiscard]] bool connect(const sockaddr* address, socklen_t size, SocketDeadline until) const {
+    return fd_ >= 0 && connect_until(fd_, address, size, until) == 0;
   }
 
-  [[nodiscard]] bool connect(const sockaddr* address, socklen_t size, Moment until) const {
-    if (fd_ < 0) return false;
-    if (::connect(fd_, address, size) == 0) return true;
-    int error = 0;
-    socklen_t length = sizeof error;
-    return errno == EINPROGRESS && wait(POLLOUT, until) &&
-           ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
-  }
-
-  [[nodiscard]] bool send(std::string_view text, Moment until) const {
+  [[nodiscard]] bool send(std::string_view text, SocketDeadline until) const {
     while (!text.empty()) {
-      if (!wait(POLLOUT, until)) return false;
+      if (!wait_for_fd(fd_, POLLOUT, until)) return false;
       const auto sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
       if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
       if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
@@ -61,8 +46,8 @@ class Connection {
   }
 
   // Appends what has come; false at its end, or when nothing came in time.
-  bool receive(std::string& text, Moment until) {
-    if (!wait(POLLIN, until)) return false;
+  bool receive(std::string& text, SocketDeadline until) {
+    if (!wait_for_fd(fd_, POLLIN, until)) return false;
     const auto got = ::recv(fd_, buffer_.data(), buffer_.size(), 0);
     if (got > 0) text.append(buffer_.data(), static_cast<std::size_t>(got));
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
@@ -118,7 +103,7 @@ bool is_whole(const std::string& text, const std::optional<Head>& head) {
 Result<HttpAnswer> http_exchange(const sockaddr* address, socklen_t size,
                                  const HttpRequest& request) {
   const auto patience = std::chrono::nanoseconds(request.patience);
-  const Moment last = SteadyClock::now() + patience * kPatiencesInAll;
+  const SocketDeadline last = SteadyClock::now() + patience * kPatiencesInAll;
   const auto until = [&] { return std::min(last, SteadyClock::now() + patience); };
   Connection connection(address->sa_family);
   if (!connection.connect(address, size, until()))

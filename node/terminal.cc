@@ -10,22 +10,19 @@
 #include <csignal>
 #include <cstring>
 
+#include "node/socket_wait.h"
+
 namespace kith::node {
 namespace {
 
 // Alternate screen, no cursor, no wrapping; and back.
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr char kLeave[] = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+// A terminal that takes nothing for so long misses the rest of this screen; the next is whole
+// again.
+constexpr Duration kPutPatience = std::chrono::seconds(1);
 
-void put(const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto written = ::write(STDOUT_FILENO, text.data() + at, text.size() - at);
-    if (written > 0)
-      at += static_cast<std::size_t>(written);
-    else if (written < 0 && errno != EINTR && errno != EAGAIN)
-      return;
-  }
-}
+void put(const std::string& text) { (void)write_patiently(STDOUT_FILENO, text, kPutPatience); }
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -66,6 +63,30 @@ std::vector<KeyPress> parse_keys(const std::string& bytes) {
     i = end;
   }
   return keys;
+}
+
+// Emptied before it is written: after a line as wide as the screen the cursor still stands on its
+// last character, which would go.
+std::string screen_text(const std::vector<std::string>& lines) {
+  std::string screen = "\x1b[H";
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    screen +=
+        (i > 0 ? "\r\n" : "") + std::string(i + 1 < lines.size() ? "\x1b[K" : "\x1b[J") + lines[i];
+  return screen;
+}
+
+bool write_patiently(int fd, std::string_view text, Duration patience) {
+  while (!text.empty()) {
+    const auto written = ::write(fd, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno == EAGAIN) {
+      if (!wait_for_fd(fd, POLLOUT, std::chrono::steady_clock::now() + patience)) return false;
+    } else if (written < 0 && errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<std::unique_ptr<Terminal>> Terminal::open() {
@@ -114,12 +135,7 @@ Terminal::Size Terminal::size() {
   return {window.ws_col, window.ws_row};
 }
 
-void Terminal::draw(const std::vector<std::string>& lines) const {
-  std::string screen = "\x1b[H";
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    screen += (i > 0 ? "\r\n" : "") + lines[i] + "\x1b[K";
-  put(screen + "\x1b[J");
-}
+void Terminal::draw(const std::vector<std::string>& lines) const { put(screen_text(lines)); }
 
 TerminalEvent Terminal::wait(int other_fd, int milliseconds) {
   TerminalEvent event;

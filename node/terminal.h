@@ -10,8 +10,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace kith::node {
@@ -23,6 +25,12 @@ struct KeyPress {
 };
 // The keys in what a terminal sent; sequences that mean nothing here are passed over.
 std::vector<KeyPress> parse_keys(const std::string& bytes);
+
+// What draws these lines from the top of the screen; what is left below becomes empty.
+std::string screen_text(const std::vector<std::string>& lines);
+// Writes all of it, also to a descriptor that does not block: then it sleeps until there is room.
+// False when an error ended it, or nothing went out for as long as `patience`.
+bool write_patiently(int fd, std::string_view text, Duration patience);
 
 struct TerminalEvent {
   std::vector<KeyPress> keys;
@@ -42,7 +50,6 @@ class Terminal {
     std::size_t width = 80, height = 24;
   };
   [[nodiscard]] static Size size();
-  // The screen's lines from the top; what is left below becomes empty.
   void draw(const std::vector<std::string>& lines) const;
   // Until something happens or `milliseconds` have passed.
   TerminalEvent wait(int other_fd, int milliseconds);

@@ -117,6 +117,14 @@ TEST(CliNoDaemon, WhatADaemonThatLeftWroteStandsForNone) {
   }
 }
 
+TEST(CliNoDaemon, AnHttpFileThatIsNoRegularFileIsNamedAndNotWaitedFor) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo(folder.file("http").c_str(), 0600), 0);
+  const Outcome result = kith({"status", "--at", folder.path()});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("http is no regular file"));
+}
+
 TEST(CliNoDaemon, ASocketThatNobodyServesIsNamed) {
   const ScratchFolder folder;
   { FakeDaemon gone(folder.path()); }

@@ -136,6 +136,20 @@ TEST_F(AutomaticDataDir, AParentThatCannotBeUsedIsNamed) {
       << taken.error().message;
 }
 
+// A reader of a FIFO that nobody writes to would wait for ever.
+TEST_F(AutomaticDataDir, AHostFileThatIsNoRegularFileIsNamedAndNotWaitedFor) {
+  fs::create_directories(directory(1));
+  const std::string fifo = directory(1) + "/host";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const auto taken = take("a");
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ErrorCode::kUsage);
+  EXPECT_EQ(taken.error().message, fifo + " is no regular file: move it away");
+  const auto found = find_data_dir(setting(), "a");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().message, taken.error().message);
+}
+
 TEST_F(AutomaticDataDir, ItIsFoundByWhereTheDaemonOfTheHostIs) {
   const auto a = take("a");
   const auto b = take("b");

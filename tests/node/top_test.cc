@@ -1,9 +1,14 @@
 // What `kith top` makes of the answers, and how it draws it; the terminal itself is in tests/e2e.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <sstream>
+#include <thread>
 
 #include "node/cli.h"
 #include "node/terminal.h"
@@ -253,6 +258,55 @@ TEST(Keys, AreReadFromWhatTerminalsSend) {
   EXPECT_EQ(keys[4].key, Key::kPageDown);
   EXPECT_EQ(keys[5].key, Key::kHome);
   EXPECT_EQ(keys[6].key, Key::kEnd);
+}
+
+TEST(ScreenText, EmptiesALineBeforeItIsWrittenSoThatAFullOneKeepsItsLastCharacter) {
+  EXPECT_EQ(screen_text({"ab", "", "c"}), "\x1b[H\x1b[Kab\r\n\x1b[K\r\n\x1b[Jc");
+}
+
+class FullPipe {
+ public:
+  FullPipe() {
+    EXPECT_EQ(::pipe2(ends_, O_NONBLOCK | O_CLOEXEC), 0);
+    const std::string block(4096, 'x');
+    while (::write(ends_[1], block.data(), block.size()) > 0) {
+    }
+  }
+  ~FullPipe() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+  [[nodiscard]] int writer() const { return ends_[1]; }
+  // Everything up to `last`.
+  void read_until(char last) const {
+    char got = 0;
+    while (got != last) {
+      pollfd item{ends_[0], POLLIN, 0};
+      if (::poll(&item, 1, -1) == 1 && ::read(ends_[0], &got, 1) < 0) return;
+    }
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+TEST(WritePatiently, SleepsUntilThereIsRoomAndGivesUpOnWhoTakesNothing) {
+  const FullPipe pipe;
+  const double before = cpu_seconds();
+  EXPECT_FALSE(write_patiently(pipe.writer(), "lost", std::chrono::milliseconds(500)));
+  EXPECT_LT(cpu_seconds() - before, 0.1) << "it waited without sleeping";
+  std::thread reader([&] { pipe.read_until('.'); });
+  EXPECT_TRUE(
+      write_patiently(pipe.writer(), std::string(1 << 20, 'y') + ".", std::chrono::minutes(1)));
+  reader.join();
 }
 
 TEST(TopCommand, OnceShowsATableWithoutWhatATerminalWouldObey) {
