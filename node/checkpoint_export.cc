@@ -76,6 +76,19 @@ Status export_checkpoint(const std::string& from, const std::string& to) {
   return writer.commit();
 }
 
+Status export_replica(const std::string& to, const compute::ModelSchema& schema,
+                      compute::Replica& replica, const compute::TrainerImage& image,
+                      const CheckpointFacts& facts, const std::function<void()>& after_read) {
+  auto writer = SafetensorsWriter::create(to, model_entries(schema),
+                                          exported_metadata(checkpoint_metadata(facts, image)));
+  const Status streamed = writer ? append_values(*writer, replica) : Status{};
+  if (after_read) after_read();
+  if (!writer) return fail(std::move(writer.error()));
+  KITH_TRY(streamed);
+  KITH_TRY(writer->append(std::as_bytes(std::span(image.integers))));
+  return writer->commit();
+}
+
 Result<std::string> show_checkpoint(const std::string& path, bool json) {
   KITH_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
   return json ? show_json(file, path) : show_text(file, path);

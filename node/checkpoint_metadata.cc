@@ -1,5 +1,6 @@
 #include "node/checkpoint_metadata.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -213,6 +214,18 @@ Result<std::vector<std::int64_t>> read_integers(const SafetensorsFile& file,
     std::memcpy(values.data() + tensor.offset, bytes.data(), bytes.size());
   }
   return values;
+}
+
+Status append_values(SafetensorsWriter& writer, compute::Replica& replica) {
+  std::vector<float> buffer;
+  for (FragmentIndex f = 0; f < replica.fragment_count(); ++f) {
+    buffer.resize(replica.range(f).count);
+    replica.read(f, buffer);
+    if (!std::ranges::all_of(buffer, [](float v) { return std::isfinite(v); }))
+      return fail(ErrorCode::kNonFinite, "the model holds NaN or infinity: not written");
+    KITH_TRY(writer.append(std::as_bytes(std::span(buffer))));
+  }
+  return {};
 }
 
 }  // namespace kith::node

@@ -60,4 +60,8 @@ Result<std::vector<float>> read_values(const SafetensorsFile& file,
 Result<std::vector<std::int64_t>> read_integers(const SafetensorsFile& file,
                                                 const compute::ModelSchema& schema);
 
+// Streams a frozen replica into a file of model_entries(), fragment by fragment: laid end to end
+// they are the tensors in flat order. kNonFinite as above.
+Status append_values(SafetensorsWriter& writer, compute::Replica& replica);
+
 }  // namespace kith::node

@@ -62,21 +62,6 @@ void remove_temporaries(const std::string& folder) {
   for (const fs::path& path : stale) fs::remove(path, error);
 }
 
-std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
-
-// Streams R, fragment by fragment: the fragments laid end to end are the tensors in flat order.
-Status append_values(SafetensorsWriter& writer, compute::Replica& replica) {
-  std::vector<float> buffer;
-  for (FragmentIndex f = 0; f < replica.fragment_count(); ++f) {
-    buffer.resize(replica.range(f).count);
-    replica.read(f, buffer);
-    if (!std::ranges::all_of(buffer, [](float v) { return std::isfinite(v); }))
-      return fail(ErrorCode::kNonFinite, "the model holds NaN or infinity: checkpoint not written");
-    KITH_TRY(writer.append(bytes_of(buffer)));
-  }
-  return {};
-}
-
 Result<LoadedCheckpoint> read_file(const std::string& path, const compute::ModelSchema& schema,
                                    const Hash256& schema_hash, const std::string& run_id) {
   KITH_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));

@@ -27,10 +27,23 @@ Checkpointer::~Checkpointer() {
 
 bool Checkpointer::request(CheckpointFacts facts,
                            std::function<void(const Result<std::string>&)> done) {
-  if (busy_.exchange(true)) return false;
   Job job;
   job.facts = std::move(facts);
   job.done = std::move(done);
+  return begin(std::move(job));
+}
+
+bool Checkpointer::request_export(std::string to, CheckpointFacts facts,
+                                  std::function<void(const Result<std::string>&)> done) {
+  Job job;
+  job.export_to = std::move(to);
+  job.facts = std::move(facts);
+  job.done = std::move(done);
+  return begin(std::move(job));
+}
+
+bool Checkpointer::begin(Job job) {
+  if (busy_.exchange(true)) return false;
   if (exchange_ == nullptr) {
     cut(std::move(job));
     return true;
@@ -73,38 +86,52 @@ void Checkpointer::run() {
 }
 
 void Checkpointer::write(Job job) {
+  const Result<std::string> path = write_file(job);
+  if (job.export_to.empty()) count(job, path);
+  tell(job, path);
+  busy_ = false;
+  if (job.done) job.done(path);
+}
+
+Result<std::string> Checkpointer::write_file(const Job& job) {
   const auto after_read = [this] {
     replica_.thaw();
     if (exchange_ != nullptr) exchange_->resume_exchanges();
   };
-  Result<std::string> path = fail(ErrorCode::kNonFinite, "the trainer's state is not finite");
-  if (job.image.healthy) {
-    path = store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
-  } else {
+  if (!job.image.healthy) {
     after_read();
+    return fail(ErrorCode::kNonFinite, "the trainer's state is not finite");
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (path) {
-      ++stats_.written;
-      stats_.last_step = job.image.step;
-      stats_.last_success_wall_seconds = clock_.wall_seconds();
-      stats_.last_success = clock_.now();
-      stats_.last_error.clear();
-    } else {
-      ++stats_.failed;
-      stats_.last_error = path.error().message;
-    }
+  if (job.export_to.empty())
+    return store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
+  KITH_TRY(export_replica(job.export_to, schema_, replica_, job.image, job.facts, after_read));
+  return job.export_to;
+}
+
+void Checkpointer::count(const Job& job, const Result<std::string>& path) {
+  const std::lock_guard lock(mutex_);
+  if (path) {
+    ++stats_.written;
+    stats_.last_step = job.image.step;
+    stats_.last_success_wall_seconds = clock_.wall_seconds();
+    stats_.last_success = clock_.now();
+    stats_.last_error.clear();
+  } else {
+    ++stats_.failed;
+    stats_.last_error = path.error().message;
   }
+}
+
+void Checkpointer::tell(const Job& job, const Result<std::string>& path) {
+  const bool exported = !job.export_to.empty();
   if (path)
-    log_.log(LogLevel::kInfo, "checkpoint", "written",
+    log_.log(LogLevel::kInfo, "checkpoint", exported ? "exported" : "written",
              {{"step", std::to_string(job.image.step)}, {"path", *path}});
   else
-    log_.log(LogLevel::kError, "checkpoint",
-             "not written; training goes on, the older files are intact",
-             {{"error", path.error().message}});
-  busy_ = false;
-  if (job.done) job.done(path);
+    log_.log(
+        LogLevel::kError, "checkpoint",
+        exported ? "not exported" : "not written; training goes on, the older files are intact",
+        {{"error", path.error().message}});
 }
 
 CheckpointStats Checkpointer::stats() const {

@@ -4,6 +4,9 @@
 //   freezes the replica, copies moments -> this thread streams the fragments to the file, then
 //   thaws and lets exchanges go on -> fsync, rename
 //
+// An export is cut likewise, but only its model is written, to a file of the user's: no checkpoint
+// is counted, and none of the older ones goes for it.
+//
 // So values, moments, cursor and ledger of one file belong to one moment. Cost: exchanges rest
 // while the values are copied to the page cache; the trainer copies its moments once. Threads:
 // request() on the control loop; the file is written on a thread of its own. A failure is logged
@@ -45,6 +48,9 @@ class Checkpointer {
   // Begins one; `done` is called on the writer thread with the path or the error. Ignored (false)
   // while one is under way.
   bool request(CheckpointFacts facts, std::function<void(const Result<std::string>&)> done = {});
+  // Likewise, for an export to the file `to`.
+  bool request_export(std::string to, CheckpointFacts facts,
+                      std::function<void(const Result<std::string>&)> done);
   [[nodiscard]] bool busy() const { return busy_; }
   // Other work with files and hashes that the control loop must not wait for, on the writer thread,
   // in order with the checkpoints.
@@ -53,13 +59,18 @@ class Checkpointer {
 
  private:
   struct Job {
+    std::string export_to;  // empty: a checkpoint
     CheckpointFacts facts;
     gossip::LedgerImage ledger;
     compute::TrainerImage image;
     std::function<void(const Result<std::string>&)> done;
   };
+  bool begin(Job job);
   void cut(Job job);
   void write(Job job);
+  Result<std::string> write_file(const Job& job);
+  void count(const Job& job, const Result<std::string>& path);
+  void tell(const Job& job, const Result<std::string>& path);
   void run();
 
   CheckpointStore& store_;

@@ -128,9 +128,12 @@ class CommandLine {
         [this] { return checkpoint_show_command(context_, text_); })
         ->add_option("file", text_, "checkpoint, model or data directory")
         ->required();
-    CLI::App* command = add(*group, "export", "parameters and buffers as safetensors",
-                            [this] { return checkpoint_export_command(context_, export_); });
-    command->add_option("-o,--output", export_.to, "file to write")->required();
+    CLI::App* command =
+        add(*group, "export",
+            "parameters and buffers as safetensors; of a running node as they are now, its "
+            "checkpoints stay",
+            [this] { return checkpoint_export_command(context_, export_); });
+    command->add_option("-o,--output", export_.to, "file to write; needed");
     command->add_option("from", export_.from,
                         "checkpoint, model or data directory; default: the daemon at --at");
     command->add_flag("--averaged", export_.averaged,

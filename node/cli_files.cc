@@ -55,6 +55,15 @@ Result<int> export_file(CliContext& context, const std::string& from,
   return 0;
 }
 
+// The whole command, with what was given in its place.
+std::string full_export(const CliContext& context, const ExportArguments& arguments) {
+  const std::string from = !arguments.from.empty() ? arguments.from
+                           : context.at.empty()    ? "--at DATA_DIR"
+                                                   : "--at " + context.at;
+  return "kith checkpoint export " + std::string(arguments.averaged ? "--averaged " : "") + from +
+         " -o " + (arguments.to.empty() ? "model.safetensors" : arguments.to);
+}
+
 }  // namespace
 
 Result<Config> load_config_for(CliContext& context, const ConfigArguments& arguments) {
@@ -67,11 +76,15 @@ Result<Config> load_config_for(CliContext& context, const ConfigArguments& argum
 }
 
 Result<int> checkpoint_export_command(CliContext& context, const ExportArguments& arguments) {
+  if (arguments.to.empty())
+    return fail(ErrorCode::kUsage, "say where to: " + full_export(context, arguments));
   if (!arguments.from.empty()) return export_file(context, arguments.from, arguments);
   if (context.at.empty())
-    return fail(ErrorCode::kUsage,
-                "say what to export: a checkpoint, a model, a data directory, or --at DATA_DIR of "
-                "a running kithd");
+    return fail(
+        ErrorCode::kUsage,
+        "say what to export, a checkpoint, a model, a data directory, or the directory of a "
+        "running kithd: " +
+            full_export(context, arguments));
   const auto client = ControlClient::at(context.at);
   const auto absolute =
       fs::absolute(arguments.to).string();  // the daemon has another current folder

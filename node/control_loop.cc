@@ -49,12 +49,20 @@ void ControlLoop::request_leave() {
 }
 
 void ControlLoop::checkpoint_now(std::function<void(const Result<std::string>&)> done) {
-  post([this, done = std::move(done)]() mutable {
-    // The writer's answer comes on its own thread.
-    write_checkpoint([this, done = std::move(done)](const Result<std::string>& result) {
-      post([done, result] { done(result); });
-    });
-  });
+  post([this, done = on_loop(std::move(done))] { write_checkpoint(done); });
+}
+
+void ControlLoop::export_now(const std::string& to,
+                             std::function<void(const Result<std::string>&)> done) {
+  post([this, to, done = on_loop(std::move(done))] { write_state(to, done); });
+}
+
+// The writer's answer comes on its own thread.
+std::function<void(const Result<std::string>&)> ControlLoop::on_loop(
+    std::function<void(const Result<std::string>&)> done) {
+  return [this, done = std::move(done)](const Result<std::string>& result) {
+    post([done, result] { done(result); });
+  };
 }
 
 void ControlLoop::join(const std::string& address) {

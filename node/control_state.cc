@@ -209,13 +209,21 @@ void ControlLoop::schedule_checkpoint() {
 
 void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&)> done) {
   schedule_checkpoint();
+  write_state("", std::move(done));
+}
+
+void ControlLoop::write_state(const std::string& export_to,
+                              std::function<void(const Result<std::string>&)> done) {
   if (unhealthy_) {
     if (done)
       done(fail(ErrorCode::kNonFinite,
-                "the state is not finite: no checkpoint is written over a sound one"));
+                "the state is not finite: it is not written over a sound one"));
     return;
   }
-  if (!parts_.checkpointer->request(facts(), done) && done)
+  const bool begun = export_to.empty()
+                         ? parts_.checkpointer->request(facts(), done)
+                         : parts_.checkpointer->request_export(export_to, facts(), done);
+  if (!begun && done)
     done(fail(ErrorCode::kBusy, "a checkpoint is being written already: try again in a moment"));
 }
 
@@ -254,7 +262,7 @@ void ControlLoop::advance_leaving() {
       leave_saving_ = false;
       if (path)
         say(LogLevel::kInfo, "leaving: checkpoint written",
-            {{"step", std::to_string(record_.step)}});
+            {{"step", std::to_string(parts_.checkpointer->stats().last_step)}});
     });
   });
 }

@@ -169,20 +169,21 @@ monitoring::NodeSnapshot NodeViewAdapter::snapshot() {
 HttpReply NodeViewAdapter::checkpoint(const std::string& export_to) {
   auto promise = std::make_shared<std::promise<Result<std::string>>>();
   auto future = promise->get_future();
-  loop_.checkpoint_now(
-      [promise](const Result<std::string>& result) { promise->set_value(result); });
+  const auto done = [promise](const Result<std::string>& result) { promise->set_value(result); };
+  if (export_to.empty())
+    loop_.checkpoint_now(done);
+  else
+    loop_.export_now(export_to, done);
   const auto patience = std::chrono::steady_clock::now() + kCommandPatience;
   bool ready = false;
   while (!ready && !loop_.ended() && std::chrono::steady_clock::now() < patience)
     ready = future.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready;
   if (!ready && loop_.ended())
     return reply(fail("this node is ending: nothing was written for this command"), "");
-  if (!ready)
-    return reply(fail("the checkpoint is not written after a minute: see the daemon's log"), "");
+  if (!ready) return reply(fail("nothing is written after a minute: see the daemon's log"), "");
   Result<std::string> path = future.get();
   if (!path) return reply(fail(path.error()), "");
-  if (export_to.empty()) return reply({}, "written " + *path);
-  return reply(export_checkpoint(*path, export_to), "exported to " + export_to);
+  return reply({}, (export_to.empty() ? "written " : "exported to ") + *path);
 }
 
 HttpReply NodeViewAdapter::export_model(const HttpQuery& query) {

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "tests/e2e/cluster.h"
 
@@ -274,6 +276,28 @@ TEST(Signals, TermLeavesInOrderAndTheOthersShowItAsLeft) {
   EXPECT_FALSE(fs::is_empty(cluster[1].folder() + "/data/checkpoints"));
 }
 
+// No pause between steps: one is always under way when the signal comes.
+TEST(Signals, TheStepOfTheLastCheckpointIsTheOneThatIsLeftWith) {
+  Cluster cluster(digits_config("linear", 1));
+  cluster.add({{"--standalone", "--set", "run.epochs=0", "--set", "train.batch_size=4096"}, {}});
+  ASSERT_TRUE(cluster.wait(seconds(30), "it trains", [&] { return cluster[0].get("/status").value("step", 0) > 5; }));
+  cluster[0].signal(SIGTERM);
+  const auto exit = cluster[0].wait_exit(seconds(20));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0);
+  const auto step_in = [&](const std::string& message) {
+    std::istringstream lines(cluster[0].log());
+    std::string step;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find(message) != std::string::npos) step = line.substr(line.find("step=")).substr(5);
+    return step.substr(0, step.find(' '));
+  };
+  const std::string written = step_in("info  checkpoint written");
+  EXPECT_NE(written, "");
+  EXPECT_EQ(step_in("leaving: checkpoint written"), written);
+  EXPECT_EQ(step_in("node       left"), written);
+}
+
 // Both are sent while it is stopped, so that the second is there before the first has had its effect.
 TEST(Signals, ASecondOneEndsAtOnceWith130AndWithoutACheckpoint) {
   Cluster cluster(digits_config("linear", 1, "min_step_ms = 20\n"));
@@ -310,8 +334,17 @@ TEST(Commands, WorkOnARunningNode) {
   const Finished checkpoint = kith({"checkpoint", "now", "--at", data});
   EXPECT_EQ(checkpoint.exit.code, 0) << checkpoint.output;
   const std::string exported = cluster.folder() + "/exported.safetensors";
-  const Finished out = kith({"checkpoint", "export", "-o", exported, "--at", data});
-  EXPECT_EQ(out.exit.code, 0) << out.output;
+  const auto checkpoints = [&] {
+    std::set<std::string> names;
+    for (const auto& file : fs::directory_iterator(data + "/checkpoints")) names.insert(file.path().filename());
+    return names;
+  };
+  const auto before = checkpoints();
+  for (int i = 0; i < 4; ++i) {  // more often than checkpoint.keep
+    const Finished out = kith({"checkpoint", "export", "-o", exported, "--at", data});
+    EXPECT_EQ(out.exit.code, 0) << out.output;
+  }
+  EXPECT_EQ(checkpoints(), before) << "an export costs no checkpoint";
   EXPECT_EQ(metadata_of(exported)["run_id"], "digits-1");
   EXPECT_EQ(kith({"leave", "--at", data}).exit.code, 0);
   const auto exit = cluster[0].wait_exit(seconds(20));

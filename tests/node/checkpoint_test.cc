@@ -376,6 +376,26 @@ TEST(Export, KeepsParametersAndBuffersOnly) {
   EXPECT_FALSE(file->metadata().contains("node"));
 }
 
+TEST(Export, OfALiveStateGivesWhatItsCheckpointWouldAndCostsNone) {
+  StoreHarness h(2);
+  ASSERT_TRUE(h.write(1));
+  const auto path = h.write(2);
+  const auto before = h.store.files();
+  ASSERT_EQ(before.size(), 2U);
+  const std::string live = h.scratch.file("live.safetensors"),
+                    to = h.scratch.file("to.safetensors");
+  int read = 0;
+  const Status done = export_replica(live, h.schema, h.replica, h.image, h.facts, [&] { ++read; });
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(read, 1);
+  EXPECT_EQ(h.store.files(), before);
+  ASSERT_TRUE(export_checkpoint(*path, to));
+  EXPECT_EQ(read_whole(live), read_whole(to));
+  EXPECT_FALSE(
+      export_replica("/no/such/folder/x", h.schema, h.replica, h.image, h.facts, [&] { ++read; }));
+  EXPECT_EQ(read, 2) << "the replica is given free also on error";
+}
+
 TEST(Export, RefusesACorruptSource) {
   StoreHarness h;
   const auto path = h.write(1);
