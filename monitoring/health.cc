@@ -26,10 +26,14 @@ bool HealthReport::healthy() const {
   });
 }
 
-bool HealthReport::well() const {
-  return std::ranges::all_of(checks, [](const HealthCheck& c) {
-    return c.ok || c.concern == HealthCheck::Concern::kReadiness;
-  });
+bool HealthReport::well() const { return complaints().empty(); }
+
+std::string HealthReport::complaints() const {
+  std::string text;
+  for (const HealthCheck& c : checks)
+    if (!c.ok && c.concern != HealthCheck::Concern::kReadiness)
+      text += (text.empty() ? "" : "; ") + c.name + ": " + c.text;
+  return text;
 }
 
 bool HealthReport::ready() const {
@@ -45,8 +49,7 @@ std::string HealthReport::text() const {
 }
 
 std::string HealthReport::json() const {
-  nlohmann::ordered_json out = {
-      {"healthy", healthy()}, {"well", well()}, {"ready", ready()}};
+  nlohmann::ordered_json out = {{"healthy", healthy()}, {"well", well()}, {"ready", ready()}};
   out["checks"] = nlohmann::ordered_json::array();
   for (const HealthCheck& check : checks) {
     out["checks"].push_back({{"name", check.name},

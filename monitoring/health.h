@@ -3,6 +3,7 @@
 //
 //   /healthz     "is this process sound": a supervisor restarts what is not     kProcess
 //   kith health  "is all well here": a person looks at what is not              kProcess, kPeople
+//   kith status  the same, as `healthy`                                         kProcess, kPeople
 //   /readyz      "does it take part in training": a script waits for it         all
 //
 // Thread: values.
@@ -30,7 +31,9 @@ struct HealthReport {
 
   [[nodiscard]] bool healthy() const;  // the process is sound
   [[nodiscard]] bool well() const;     // and people need not look
-  [[nodiscard]] bool ready() const;    // every check
+  // What people should look at, "members: isolated...; checkpoint: ..."; "" if well().
+  [[nodiscard]] std::string complaints() const;
+  [[nodiscard]] bool ready() const;  // every check
   // "ok joined: 4 members" a line; failed ones say "FAIL".
   [[nodiscard]] std::string text() const;
   // {"healthy": true, "well": true, "ready": true,

@@ -77,8 +77,9 @@ class CommandLine {
   }
 
   void add_daemon_commands() {
-    add("status", "one node: state, step, loss, exchanges", status_command);
-    add("members", "every member that the node knows", members_command);
+    add("status", "one node: state, health, step, loss, exchanges", status_command);
+    add("members", "every member that the node knows: own steps, lag behind the deepest model",
+        members_command);
     add("health", "one line a check; exit 0 or 10", health_command);
     add_top();
     add("leave", "finish exchanges, checkpoint, tell the others, end", leave_command);

@@ -54,6 +54,8 @@ std::string status_table(const Json& status) {
                                          "id",
                                          "run",
                                          "state",
+                                         "healthy",
+                                         "unhealthy_because",
                                          "waiting_for",
                                          "last_error",
                                          "step",
@@ -84,6 +86,10 @@ std::string seconds_since(const Json& member) {
   if (found == member.end() || !found->is_number()) return "-";
   return std::to_string(static_cast<long long>(found->get<double>() + 0.5)) + " s";
 }
+
+constexpr char kMembersLegend[] =
+    "\nSTEP: optimiser steps that the member itself has made; one that joins begins at 0.\n"
+    "LAG: steps that its model is behind the deepest living one; - of members that are not here.\n";
 
 std::string members_table(const Json& members) {
   CliTable table(
@@ -147,7 +153,7 @@ Result<int> members_command(CliContext& context) {
     context.out << dumped(json);
     return 0;
   }
-  context.out << members_table(*members);
+  context.out << members_table(*members) << kMembersLegend;
   if (const auto shows = json.find("shows"); shows != json.end() && shows->is_string())
     context.out << "\n" << printable(shows->get<std::string>()) << "\n";
   return 0;

@@ -61,6 +61,7 @@ NodeViewAdapter::NodeViewAdapter(const Config& config, ControlLoop& loop, comput
 std::string NodeViewAdapter::status_json() {
   const NodeStatus s = loop_.status();
   const compute::TrainerStats t = trainer_.stats();
+  const monitoring::HealthReport health = health_from(s, t);
   const auto& c = s.exchange.counters;
   std::size_t alive = 1;
   for (const auto& member : s.members) alive += member.state() == MemberState::kAlive ? 1 : 0;
@@ -94,43 +95,47 @@ std::string NodeViewAdapter::status_json() {
       {"address", s.self.control_address},
       {"bulk_address", s.self.bulk_address},
       {"http", s.self.http_address},
-      {"healthy", t.healthy},
+      {"healthy", health.well()},
       {"isolated", s.isolated},
       {"depth", s.self.depth},
       {"version", s.self.version_text}};
   if (!s.waiting_for.empty()) out["waiting_for"] = s.waiting_for;
   if (!s.trouble.empty()) out["last_error"] = s.trouble;
+  if (const std::string why = health.complaints(); !why.empty()) out["unhealthy_because"] = why;
   return dump(out);
 }
 
 std::string NodeViewAdapter::members_json() {
   const NodeStatus s = loop_.status();
   const double wall = clock_.wall_seconds();
-  // Behind the deepest model of a living member, in steps: what max_lag is about.
+  // Behind the deepest model of a living member, in steps: what max_lag is about. Of who is not
+  // here nothing is said: it would grow for ever.
   Step deepest = s.self.depth;
   for (const auto& member : s.members)
     if (member.state() == MemberState::kAlive) deepest = std::max(deepest, member.record().depth);
   json list = json::array();
   const auto add = [&](const schema::MemberRecord& r, double rtt_seconds) {
     const auto last = s.last_exchange_wall_seconds.find(r.id);
-    list.push_back({{"name", r.name},
-                    {"id", r.id.hex()},
-                    {"address", r.control_address},
-                    {"http", r.http_address},
-                    {"state", schema::name_of(r.state)},
-                    {"run_state", schema::name_of(r.run_state)},
-                    {"step", r.step},
-                    {"samples", r.samples},
-                    {"lag_steps", deepest - std::min(deepest, r.depth)},
-                    {"loss", number(r.loss)},
-                    {"accuracy", number(r.accuracy)},
-                    {"steps_per_second", number(r.steps_per_second)},
-                    {"rtt_ms", rtt_seconds < 0 ? json(nullptr) : json(rtt_seconds * 1e3)},
-                    {"last_exchange_seconds", last == s.last_exchange_wall_seconds.end()
-                                                  ? json(nullptr)
-                                                  : json(std::max(0.0, wall - last->second))},
-                    {"incarnation", r.incarnation},
-                    {"version", r.version_text}});
+    const bool here = r.state == MemberState::kAlive || r.state == MemberState::kSuspect;
+    list.push_back(
+        {{"name", r.name},
+         {"id", r.id.hex()},
+         {"address", r.control_address},
+         {"http", r.http_address},
+         {"state", schema::name_of(r.state)},
+         {"run_state", schema::name_of(r.run_state)},
+         {"step", r.step},
+         {"samples", r.samples},
+         {"lag_steps", here ? json(deepest - std::min(deepest, r.depth)) : json(nullptr)},
+         {"loss", number(r.loss)},
+         {"accuracy", number(r.accuracy)},
+         {"steps_per_second", number(r.steps_per_second)},
+         {"rtt_ms", rtt_seconds < 0 ? json(nullptr) : json(rtt_seconds * 1e3)},
+         {"last_exchange_seconds", last == s.last_exchange_wall_seconds.end()
+                                       ? json(nullptr)
+                                       : json(std::max(0.0, wall - last->second))},
+         {"incarnation", r.incarnation},
+         {"version", r.version_text}});
   };
   add(s.self, 0.0);
   for (const auto& member : s.members) add(member.record(), member.rtt_seconds);
@@ -147,8 +152,12 @@ std::string NodeViewAdapter::members_json() {
 }
 
 monitoring::HealthReport NodeViewAdapter::health() {
-  return health_of(loop_.status(), trainer_.stats(), from_seconds(live_.checkpoint_every_seconds),
-                   clock_.now());
+  return health_from(loop_.status(), trainer_.stats());
+}
+
+monitoring::HealthReport NodeViewAdapter::health_from(const NodeStatus& status,
+                                                      const compute::TrainerStats& trainer) const {
+  return health_of(status, trainer, from_seconds(live_.checkpoint_every_seconds), clock_.now());
 }
 
 monitoring::NodeSnapshot NodeViewAdapter::snapshot() {

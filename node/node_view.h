@@ -27,6 +27,9 @@ class NodeViewAdapter final : public monitoring::NodeView {
                                 const monitoring::HttpQuery& query) override;
 
  private:
+  [[nodiscard]] monitoring::HealthReport health_from(const NodeStatus& status,
+                                                     const compute::TrainerStats& trainer) const;
+  // Empty: a checkpoint; else the model alone, to that file.
   monitoring::HttpReply checkpoint(const std::string& export_to);
   monitoring::HttpReply export_model(const monitoring::HttpQuery& query);
 

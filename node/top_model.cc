@@ -111,7 +111,7 @@ TopRow TopModel::row_of(const TopSample& sample, const TopMember& member) {
   };
   const bool lives = member.state == "alive" || member.state == "suspect";
   if (lives) row.samples_per_second = rate(course.gossip, &Counters::samples);
-  if (!lives) row.member.steps_per_second = row.member.rtt_ms = kUnknown;
+  if (!lives) row.member.steps_per_second = row.member.rtt_ms = row.member.lag = kUnknown;
 
   const auto told = sample.told.find(member.id);
   if (told == sample.told.end()) {

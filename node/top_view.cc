@@ -11,7 +11,7 @@
 namespace kith::node {
 namespace {
 
-constexpr std::size_t kHeaderLines = 5;  // and the table's own, and the foot
+constexpr std::size_t kHeaderLines = 6;  // and the table's own, and the foot
 constexpr std::size_t kSparkWidth = 12;
 constexpr std::size_t kNameMax = 24;
 
@@ -126,6 +126,16 @@ class Screen {
   std::string styled(const char* style, const std::string& text) const {
     return options_.colour ? style + text + kPlain : text;
   }
+  // Those of the parts, in order, that fit the width as a whole.
+  std::string fitted(const std::vector<std::string>& parts) const {
+    std::string line;
+    for (const std::string& part : parts) {
+      const std::string longer = line.empty() ? part : line + "  " + part;
+      if (!line.empty() && shown_width(longer) > options_.width) break;
+      line = longer;
+    }
+    return line;
+  }
   std::size_t count(const char* state) const {
     const auto found = frame_.count.find(state);
     return found == frame_.count.end() ? 0 : found->second;
@@ -133,13 +143,16 @@ class Screen {
 
   void header() {
     const TopNode& self = frame_.self;
+    std::vector<std::string> title = {styled(kBold, "kith top"), options_.time};
+    if (options_.paused) title.push_back(styled(kYellow, "paused"));
     // The address may be long, so it is last.
-    lines_.push_back(styled(kBold, "kith top") + "  " + options_.time +
-                     (options_.paused ? styled(kYellow, "  paused") : "") + "  run " +
-                     styled(kBold, self.run) + "  cluster " + self.cluster + "  seen from " +
-                     self.name + " (" + options_.where + ")");
+    for (const std::string& part : {"run " + styled(kBold, self.run), "cluster " + self.cluster,
+                                    "seen from " + self.name, "at " + options_.where})
+      title.push_back(part);
+    lines_.push_back(fitted(title));
     lines_.push_back(progress());
     lines_.push_back(members());
+    lines_.push_back(this_node());
     lines_.push_back(sources());
     lines_.push_back(
         options_.trouble.empty()
@@ -174,20 +187,24 @@ class Screen {
       const std::string text = std::to_string(count(state)) + " " + state;
       return count(state) > 0 ? styled(style, text) : text;
     };
+    return fitted({"members " + some(kGreen, "alive"), some(kYellow, "suspect"), some(kRed, "dead"),
+                   std::to_string(count("left")) + " left",
+                   " all " + format("%.1f", frame_.steps_per_second) + " steps/s",
+                   format("%.0f", frame_.samples_per_second) + " samples/s"});
+  }
+
+  std::string this_node() const {
     const TopNode& self = frame_.self;
-    return "members " + some(kGreen, "alive") + "  " + some(kYellow, "suspect") + "  " +
-           some(kRed, "dead") + "  " + std::to_string(count("left")) + " left   accuracy " +
-           format("%.3f", self.accuracy) + "  loss " + format("%.4f", self.loss) +
-           "  consensus distance " + format("%.1e", self.consensus) + "   all " +
-           format("%.1f", frame_.steps_per_second) + " steps/s, " +
-           format("%.0f", frame_.samples_per_second) + " samples/s";
+    return fitted({"this node", "accuracy " + format("%.3f", self.accuracy),
+                   "loss " + format("%.4f", self.loss),
+                   "consensus distance " + format("%.1e", self.consensus)});
   }
 
   std::string sources() const {
-    return styled(kDim,
-                  "bytes, exchanges, staleness: told by " + std::to_string(frame_.told) + " of " +
-                      std::to_string(frame_.rows.size()) +
-                      " members themselves; RTT and the line above: this node's; the rest: gossip");
+    return styled(kDim, fitted({"bytes, exchanges, staleness: told by " +
+                                    std::to_string(frame_.told) + " of " +
+                                    std::to_string(frame_.rows.size()) + " themselves",
+                                "the rest by gossip", "RTT-MS: this node's"}));
   }
 
   // The columns that fit, and how wide each is.
@@ -256,11 +273,14 @@ class Screen {
               "  up down      one row;  page up, page down: a screen;  home end",
               "  h  ?         this page, and back",
               "",
+              "STEP             optimiser steps that the member itself has made; one that joins "
+              "begins at 0",
               "STEP/S SAMPLE/S  optimiser steps and samples of that member a second",
               "IN/S OUT/S       bytes over both planes, as the member counts them itself",
               "EXCH/S           averagings that it completed, proposed by either side",
               "STALE            steps between proposing and merging, median of its last ones",
-              "LAG              steps behind the deepest living model",
+              "LAG              steps that its model is behind the deepest living one, averaged "
+              "steps included",
               "RTT-MS           round trip of this node's last probe",
               "-                not known: the member is gone, or its HTTP address cannot be "
               "reached from here"};

@@ -1,6 +1,7 @@
 // The screen of `kith top` as lines of text, from a frame and what the user has chosen. Pure: no
-// terminal, no clock. No line is wider than asked; where columns do not fit, the least needed go
-// first. Texts of other machines are escaped before they come here (top_model.h).
+// terminal, no clock. No line is wider than asked; where columns or parts of the header do not fit,
+// the least needed go first, whole. Texts of other machines are escaped before they come here
+// (top_model.h).
 #pragma once
 
 #include <cstdint>

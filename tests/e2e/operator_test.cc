@@ -125,6 +125,27 @@ TEST(Joining, ByAWrongSeedSaysWhatWasTriedWhyItFailedAndWhenAgainAndEndsWithFour
                                     "no-such-host.invalid:7946: name 'no-such-host.invalid'"));
 }
 
+TEST(Health, IsTheSameForStatusAndHealthAlsoOfANodeThatIsCutOff) {
+  Cluster cluster(slow_config());
+  Node& node = cluster.add(with({"run.epochs=0"}));
+  cluster.add(with({"run.epochs=0"}));
+  const auto ask = [&](const std::string& command) {
+    return run_program({kith_path(), command, "--at", node.folder() + "/data"});
+  };
+  ASSERT_TRUE(cluster.wait(kPatience, "both",
+                           [&] { return node.get("/status").value("members", 0) == 2; }));
+  EXPECT_THAT(ask("status").output, HasSubstr("healthy                 true\n"));
+  EXPECT_EQ(ask("health").exit.code, 0);
+  cluster[1].kill_now();
+  ASSERT_TRUE(cluster.wait(kPatience, "it is alone",
+                           [&] { return !node.get("/status").value("healthy", true); }));
+  EXPECT_THAT(ask("status").output, HasSubstr("unhealthy_because       members: isolated: "));
+  EXPECT_EQ(ask("health").exit.code, 10);
+  const auto members = node.get("/members")["members"];
+  for (const auto& member : members)
+    EXPECT_EQ(member["lag_steps"].is_null(), member["state"] == "dead") << member;
+}
+
 TEST(Export, OfARunningNodeLoadsInPython) {
   const std::string load =
       "import sys; from safetensors.numpy import load_file; t = load_file(sys.argv[1]); "

@@ -184,6 +184,7 @@ TEST(CliReads, MembersAreAlignedAndTamed) {
   EXPECT_THAT(result.out, HasSubstr("00112233 "));
   EXPECT_THAT(result.out, HasSubstr("evil\\x1b[2J"));
   EXPECT_THAT(result.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(result.out, HasSubstr("LAG: steps that its model is behind the deepest living one"));
   EXPECT_EQ(
       nlohmann::json::parse(kith({"members", "-o", "json", "--at", folder.path()}).out)["members"]
           .size(),

@@ -43,6 +43,7 @@ TEST(Health, OfANodeThatWaitsForItsFirstMembersIsGoodButNotReady) {
   status.waiting_for = "no seed reached yet";
   EXPECT_TRUE(report(status).healthy());
   EXPECT_TRUE(report(status).well());
+  EXPECT_EQ(report(status).complaints(), "") << "what only takes its time is no complaint";
   EXPECT_FALSE(report(status).ready());
 }
 
@@ -51,6 +52,7 @@ TEST(Health, OfANodeCutOffFromItsMembersIsForPeopleToSeeAndNoReasonToRestartIt) 
   status.isolated = true;
   EXPECT_FALSE(is_ok(report(status), "members"));
   EXPECT_FALSE(report(status).well());
+  EXPECT_EQ(report(status).complaints().substr(0, 18), "members: isolated:");
   EXPECT_TRUE(report(status).healthy());
 }
 

@@ -113,12 +113,14 @@ TEST(TopModel, KeepsTheCourseOfALossAndForgetsWhoIsGone) {
   EXPECT_EQ(model.frame().rows[1].losses.size(), 1U);
 }
 
-TEST(TopModel, ShowsNoSpeedAndNoRoundTripOfTheDead) {
+TEST(TopModel, ShowsNoSpeedNoLagAndNoRoundTripOfTheDead) {
   TopModel model;
   TopSample s = sample(1, 1, 1);
   s.members[1].state = "dead";
+  s.members[1].lag = 70000;  // as a node of an earlier release tells it
   model.take(s);
   EXPECT_TRUE(std::isnan(model.frame().rows[1].member.steps_per_second));
+  EXPECT_TRUE(std::isnan(model.frame().rows[1].member.lag));
   EXPECT_TRUE(std::isnan(model.frame().rows[1].member.rtt_ms));
   EXPECT_DOUBLE_EQ(model.frame().steps_per_second, 12.5);
   EXPECT_EQ(model.frame().count.at("dead"), 1U);
@@ -184,9 +186,37 @@ TEST(TopView, DropsTheLeastNeededColumnsFirst) {
     EXPECT_THAT(narrow, HasSubstr(kept));
 }
 
+TEST(TopView, HeaderFitsEightyColumnsAndLeavesOutWhatDoesNotFitWhole) {
+  TopModel model;
+  TopSample s = sample(0, 0, 0);
+  s.self.cluster = "demo";
+  s.self.consensus = 0.015;
+  model.take(s);
+  s.at_seconds = 1;
+  for (TopMember& m : s.members) m.samples = 3987;
+  model.take(s);
+  TopOptions options;
+  options.colour = false;
+  options.time = "03:18:41";
+  options.where = "run/a";
+  options.width = 1000;
+  const auto whole = draw_top(model.frame(), options);
+  options.width = 80;
+  auto lines = draw_top(model.frame(), options);
+  ASSERT_GT(lines.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(lines[i], whole[i]);
+  EXPECT_EQ(lines[0], "kith top  03:18:41  run digits  cluster demo  seen from a  at run/a");
+  EXPECT_EQ(lines[2],
+            "members 2 alive  0 suspect  0 dead  0 left   all 25.0 steps/s  7974 samples/s");
+  EXPECT_THAT(lines[4], testing::EndsWith("told by 1 of 2 themselves  the rest by gossip"));
+  options.where = std::string(60, 'x');
+  EXPECT_EQ(draw_top(model.frame(), options)[0],
+            "kith top  03:18:41  run digits  cluster demo  seen from a");
+}
+
 TEST(TopView, ShowsOnlyAsManyRowsAsFitAndScrollsToTheLast) {
   TopOptions options;
-  options.height = 17;
+  options.height = 18;
   const std::string first = screen(frame_of(200), options);
   EXPECT_THAT(first, HasSubstr("node-1000 "));
   EXPECT_THAT(first, Not(HasSubstr("node-1010 ")));
