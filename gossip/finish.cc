@@ -71,7 +71,7 @@ void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
     });
     if (all && lowest) phase_ = FinishPhase::kDeclaring;
   }
-  if (phase_ == FinishPhase::kComplete) {
+  if (phase_ == FinishPhase::kComplete && written_) {
     const bool everybody = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return !peer.live || peer.run_state == RunState::kComplete || peer.run_state == RunState::kLeaving;
     });
@@ -98,8 +98,11 @@ void FinishMachine::declared(TimePoint now, const schema::Final& final) {
 void FinishMachine::completed(TimePoint now) {
   if (phase_ == FinishPhase::kOver) return;
   phase_ = FinishPhase::kComplete;
+  written_ = false;
   last_sign_ = now;
 }
+
+void FinishMachine::written() { written_ = true; }
 
 void FinishMachine::served(TimePoint now) { last_sign_ = std::max(last_sign_, now); }
 

@@ -4,8 +4,8 @@
 //   converging -> declaring every live member converges too and says so; we have the lowest live id
 //   converging -> fetching  somebody declared: fetch what differs from the declared state
 //   fetching -> converging  the declarer died before anybody had its state
-//   declaring, fetching -> complete   the file is written; linger until every live member has it
-//   complete -> over
+//   declaring, fetching -> complete   the state is here; linger until every live member has it
+//   complete -> over                  ... and the file is written
 //
 // A step machine over the members' records; no clock, no sockets. The node acts on `phase()` and reports back.
 // A declared hash wins over an undeclared one; of two declarations the lower declarer's. Thread: one owner (control loop).
@@ -48,7 +48,8 @@ class FinishMachine {
   // A verified FINAL. True if it is the one to follow now (the first, or a lower declarer's).
   bool on_final(TimePoint now, const schema::Final& final);
   void declared(TimePoint now, const schema::Final& final);     // we computed and signed ours
-  void completed(TimePoint now);                                // our file equals the declared state
+  void completed(TimePoint now);                                // our state equals the declared one
+  void written();                                               // ... and is on disk
   void served(TimePoint now);                                   // somebody fetched from us
 
   // True once after the declared state was lost with its declarer: exchanges go on.
@@ -71,6 +72,7 @@ class FinishMachine {
   bool reverted_ = false;
   bool viewed_ = false;                // update() was called since begin(): without a view nobody is alone
   std::optional<schema::Final> final_;
+  bool written_ = false;
   TimePoint began_;
   TimePoint last_sign_;
 };

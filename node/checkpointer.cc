@@ -130,7 +130,7 @@ void Checkpointer::tell(const Job& job, const Result<std::string>& path) {
   else
     log_.log(
         LogLevel::kError, "checkpoint",
-        exported ? "not exported" : "not written; training goes on, the older files are intact",
+        exported ? "not exported" : "not written; the node goes on, the older files are intact",
         {{"error", path.error().message}});
 }
 

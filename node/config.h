@@ -80,6 +80,7 @@ struct Config {
   struct Checkpoint {
     double every_seconds = 30;
     std::uint32_t keep = 3;
+    Duration final_timeout = std::chrono::hours(1);
   } checkpoint;
   struct Log {
     std::string format = "text", level = "info", steps;

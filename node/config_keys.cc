@@ -254,6 +254,11 @@ const KeyInfo kKeys[] = {
      .slot = KITH_SLOT(checkpoint.keep),
      .help = "how many of the newest stay",
      .range = {1, 100000}},
+    {.name = "checkpoint.final_timeout",
+     .slot = KITH_SLOT(checkpoint.final_timeout),
+     .help =
+         "how long a final model that cannot be written is tried again before the node ends with 1",
+     .range = {0, 1e7}},
 
     {.name = "log.format",
      .slot = KITH_SLOT(log.format),

@@ -73,7 +73,9 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
 
 void ControlLoop::refresh_record() {
   const compute::TrainerStats stats = parts_.trainer->stats();
-  record_.run_state = state_;
+  // Who has the final state and cannot write it gives it like one that is complete.
+  const bool gives_final = state_ == RunState::kFinishing && final_retry_.failing();
+  record_.run_state = gives_final ? RunState::kComplete : state_;
   record_.converged = finish_.converged();
   record_.step = stats.steps;
   record_.samples = stats.samples;
@@ -152,6 +154,7 @@ void ControlLoop::publish_status() {
   status.final_accuracy = final_accuracy_;
   status.waiting_for = waiting_for_;
   status.trouble = trouble_;
+  status.final_error = final_error_;
   const std::lock_guard lock(mutex_);
   status_ = std::move(status);
 }

@@ -1,4 +1,4 @@
-// ControlLoop at the end of a run: converge, declare or fetch, write, linger.
+// ControlLoop at the end of a run: converge, declare or fetch, linger. The file: control_final.cc.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -48,6 +48,7 @@ std::vector<gossip::FinishMachine::Peer> ControlLoop::finish_peers() const {
 }
 
 void ControlLoop::advance_finish() {
+  retry_final();
   if (parts_.composition.finish == gossip::Finish::kNone) {
     if (state_ == RunState::kComplete) enter(RunState::kLeaving);
     return;
@@ -67,7 +68,7 @@ void ControlLoop::advance_finish() {
         fetch_final_manifest();
       break;
     case FinishPhase::kOver:
-      if (!writing_final_) enter(RunState::kLeaving);
+      enter(RunState::kLeaving);
       break;
     default:
       break;
@@ -83,6 +84,7 @@ void ControlLoop::agree_again() {
   fetching_ = Fetching::kNothing;
   assembly_.reset();
   manifest_.reset();
+  drop_owed_final();
   parts_.exchange->set_active(true);
   parts_.exchange->set_rounds_every(preset_.probe_interval / 10);
 }
@@ -211,6 +213,7 @@ void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
   if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
   fetching_ = Fetching::kNothing;
   assembly_.reset();
+  drop_owed_final();
   synced_ = true;
   enter(RunState::kFinishing);
   settle([this](std::shared_ptr<StateAssembly> copy) {
@@ -335,33 +338,6 @@ void ControlLoop::write_own_final() {
     };
     parts_.trainer->evaluate();
   });
-}
-
-// Writing, hashing and fsync take as long as they take: members go on being answered meanwhile.
-void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
-  writing_final_ = true;
-  parts_.checkpointer->run_task([this, made = std::move(made)] {
-    Status written =
-        write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
-    post([this, made, written = std::move(written)] { on_final_written(made->facts, written); });
-  });
-}
-
-void ControlLoop::on_final_written(const FinalFacts& facts, const Status& written) {
-  writing_final_ = false;
-  if (!written) {
-    trouble_ = written.error().message;
-    say(LogLevel::kError, "the final model could not be written", {{"error", trouble_}});
-    exit_code_ = exit_code(ErrorCode::kFailed);
-    return;
-  }
-  final_written_ = true;
-  final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
-  say(LogLevel::kInfo, "final model written",
-      {{"path", final_path()},
-       {"accuracy", std::to_string(facts.accuracy)},
-       {"progress", std::to_string(facts.progress)}});
-  if (state_ != RunState::kLeaving) enter(RunState::kComplete);
 }
 
 }  // namespace kith::node

@@ -40,6 +40,7 @@
 #include "node/roster.h"
 #include "node/state_assembly.h"
 #include "node/wake.h"
+#include "node/write_retry.h"
 
 namespace kith::node {
 
@@ -105,8 +106,10 @@ struct NodeStatus {
   CheckpointStats checkpoints;
   std::uint64_t adoptions = 0;
   double final_accuracy = -1.0;
-  std::string waiting_for;  // a sentence while state is waiting or joining
+  std::string waiting_for;  // a sentence while there is something to wait for
   std::string trouble;      // last error, "" if none
+  std::string
+      final_error;  // why the final model is not on disk yet, "" if there is no such trouble
 };
 
 class ControlLoop {
@@ -232,11 +235,6 @@ class ControlLoop {
   void check_final_items();
   void adopt_final();
   void write_own_final();
-  void complete(std::shared_ptr<const FinalState> made);
-  void on_final_written(const FinalFacts& facts, const Status& written);
-  [[nodiscard]] std::string final_path() const {
-    return parts_.config->node.data_dir + "/model.safetensors";
-  }
   [[nodiscard]] std::vector<gossip::FinishMachine::Peer> finish_peers() const;
   [[nodiscard]] FinalFacts final_facts(double accuracy) const;
   // Merges everything pending with exchanges at rest; `then` on the loop, with a copy of the state,
@@ -244,6 +242,19 @@ class ControlLoop {
   void settle(std::function<void(std::shared_ptr<StateAssembly> copy)> then);
   [[nodiscard]] static std::shared_ptr<FinalState> final_state(StateAssembly& copy,
                                                                const FinalFacts& facts);
+
+  // control_final.cc: the final model on disk, and with what the process ends
+  void complete(std::shared_ptr<const FinalState> made);
+  void drop_owed_final();
+  void write_final();
+  void on_final_written(const FinalFacts& facts);
+  void on_final_failed(const Error& error);
+  void retry_final();
+  [[nodiscard]] bool final_tried_last();
+  [[nodiscard]] int last_word();
+  [[nodiscard]] std::string final_path() const {
+    return parts_.config->node.data_dir + "/model.safetensors";
+  }
 
   ControlParts parts_;
   std::function<void(const gossip::ExchangeEvent&)> observe_exchange_;
@@ -298,12 +309,17 @@ class ControlLoop {
   bool settling_ = false;
   std::uint64_t rest_ = 0;  // counts rests, and their ends: what was made of an older one is void
   bool starting_ = false;   // the first checkpoint is being written
-  bool writing_final_ = false;
+  std::shared_ptr<const FinalState> owed_;  // to the disk; shared with the writer thread
+  unsigned final_writes_ = 0;               // under way
   bool final_written_ = false;
+  bool final_last_try_ = false;  // when leaving
+  WriteRetry final_retry_;
+  std::string final_error_;
   std::set<NodeId> false_finals_;  // whose wrong FINAL was mentioned since the last change of state
   bool leave_sent_ = false;
   bool leave_checkpointed_ = false;
-  bool leave_saving_ = false;  // ... and it is not on disk yet
+  bool leave_saving_ = false;                    // ... and it is not on disk yet
+  std::optional<std::string> leave_checkpoint_;  // its path, once it is
   std::function<void(const compute::EvalResult&)> after_evaluation_;
   double final_accuracy_ = -1.0;
 

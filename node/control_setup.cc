@@ -100,7 +100,8 @@ ControlLoop::ControlLoop(ControlParts parts,
       join_(join_settings(parts_), parts_.clock->now()),
       last_turn_(now()),
       waiting_since_(now()),
-      next_waiting_word_(now() + std::chrono::seconds(2)) {
+      next_waiting_word_(now() + std::chrono::seconds(2)),
+      final_retry_(parts_.config->checkpoint.final_timeout) {
   schedule_checkpoint();
   data_share_.describe(record_);
   parts_.policy->set_book(&roster_);

@@ -242,7 +242,7 @@ void ControlLoop::advance_passing() {
 
 void ControlLoop::advance_leaving() {
   if (leave_sent_) {
-    if (now() >= leave_deadline_) exit_code_ = 0;
+    if (now() >= leave_deadline_) exit_code_ = last_word();
     return;
   }
   if (now() > leave_deadline_ + kDrain) {
@@ -252,7 +252,7 @@ void ControlLoop::advance_leaving() {
   }
   const bool drained = parts_.exchange == nullptr || parts_.exchange->snapshot().drained;
   if (!drained && now() < leave_deadline_) return;
-  if (writing_final_) return;
+  if (!final_tried_last()) return;
   if (final_written_ || leave_checkpointed_) return finish_leaving();
   if (parts_.checkpointer->busy()) return;
   leave_checkpointed_ = true;
@@ -260,9 +260,10 @@ void ControlLoop::advance_leaving() {
   write_checkpoint([this](const Result<std::string>& path) {
     post([this, path] {
       leave_saving_ = false;
-      if (path)
-        say(LogLevel::kInfo, "leaving: checkpoint written",
-            {{"step", std::to_string(parts_.checkpointer->stats().last_step)}});
+      if (!path) return;
+      leave_checkpoint_ = *path;
+      say(LogLevel::kInfo, "leaving: checkpoint written",
+          {{"step", std::to_string(parts_.checkpointer->stats().last_step)}});
     });
   });
 }

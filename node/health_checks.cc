@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "node/text.h"
+
 namespace kith::node {
 
 using monitoring::HealthCheck;
@@ -14,10 +16,6 @@ namespace {
 constexpr Duration kLoopPatience = std::chrono::seconds(10);
 constexpr int kIntervalsLate = 3;  // before checkpoints count as missing
 constexpr Duration kLateAtLeast = std::chrono::seconds(60);
-
-std::string seconds_text(Duration duration) {
-  return std::to_string(duration / std::chrono::seconds(1)) + " s";
-}
 
 HealthCheck trainer_check(const NodeStatus& s, const compute::TrainerStats& t) {
   if (t.healthy) return {"trainer", true, "finite, step " + std::to_string(t.steps)};
@@ -38,10 +36,18 @@ HealthCheck members_check(const NodeStatus& s) {
           Concern::kPeople};
 }
 
+HealthCheck final_check(const NodeStatus& s) {
+  if (!s.final_error.empty())
+    return {"final model", false, s.final_error + ": make room, it is tried again",
+            Concern::kPeople};
+  return {"final model", true, s.self.run_state == RunState::kComplete ? "written" : "not due yet",
+          Concern::kPeople};
+}
+
 HealthCheck checkpoint_check(const NodeStatus& s, Duration every, TimePoint now) {
   const CheckpointStats& c = s.checkpoints;
   if (!c.last_error.empty())
-    return {"checkpoint", false, c.last_error + ": make room, training goes on", Concern::kPeople};
+    return {"checkpoint", false, c.last_error + ": make room, the node goes on", Concern::kPeople};
   if (c.written == 0) return {"checkpoint", true, "none written yet", Concern::kPeople};
   const Duration age = now - c.last_success;
   const bool late = every > Duration{0} && s.self.run_state == RunState::kTraining &&
@@ -68,7 +74,8 @@ HealthCheck joined_check(const NodeStatus& s) {
 monitoring::HealthReport health_of(const NodeStatus& status, const compute::TrainerStats& trainer,
                                    Duration checkpoint_every, TimePoint now) {
   return {{trainer_check(status, trainer), loop_check(status, now), members_check(status),
-           checkpoint_check(status, checkpoint_every, now), joined_check(status)}};
+           checkpoint_check(status, checkpoint_every, now), final_check(status),
+           joined_check(status)}};
 }
 
 }  // namespace kith::node

@@ -77,13 +77,13 @@ struct SafetensorsWriter::Impl {
   Status open_temporary() {
     temporary = temporary_name(path);
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) return cannot_write(temporary);
+    if (fd < 0) return cannot_write(path);
     return {};
   }
 
   Status put(std::span<const std::byte> bytes) {
     hasher.add(bytes);
-    return write_all(fd, bytes, temporary);
+    return write_all(fd, bytes, path);
   }
 
   Status put_header(const std::string& json) {
@@ -102,12 +102,12 @@ struct SafetensorsWriter::Impl {
     const std::string hex = hasher.finish().hex();
     const auto offset = static_cast<off_t>(hash_at);
     if (::pwrite(fd, hex.data(), hex.size(), offset) != static_cast<ssize_t>(hex.size()))
-      return cannot_write(temporary);
+      return cannot_write(path);
     return {};
   }
 
   Status sync_and_rename() {
-    if (::fsync(fd) != 0) return cannot_write(temporary);
+    if (::fsync(fd) != 0) return cannot_write(path);
     pass(FaultPoint::kCheckpointWritten);
     if (::rename(temporary.c_str(), path.c_str()) != 0) return cannot_write(path);
     ::close(fd);

@@ -98,4 +98,8 @@ std::string decimals(double value, int digits) {
   return text.data();
 }
 
+std::string seconds_text(Duration duration) {
+  return std::to_string(duration / std::chrono::seconds(1)) + " s";
+}
+
 }  // namespace kith::node

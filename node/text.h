@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace kith::node {
 
 // As a TOML basic string.
@@ -20,6 +22,7 @@ std::string_view trimmed(std::string_view text);
 // "1.2 MB"; "-" for what is not a finite number.
 std::string bytes_text(double bytes);
 std::string decimals(double value, int digits);
+std::string seconds_text(Duration duration);  // "12 s", rounded down
 // What this machine or container is called; "node" when that would not do as a node's name.
 std::string host_name();
 

@@ -1,5 +1,6 @@
 // The end of a run: what takes long there is nobody's business but the node's own.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 
@@ -56,6 +57,110 @@ TEST(Finish, WhoNeverHeardOfSomeOfTheWorkRestsWithTheOthers) {
       << "it made up alone for what it had not heard of";
   EXPECT_EQ(bytes_of(cluster[0].folder() + "/data/model.safetensors"),
             bytes_of(cluster[1].folder() + "/data/model.safetensors"));
+}
+
+// A folder where the file should be: nobody but the test can take it away.
+class InTheWay {
+ public:
+  explicit InTheWay(const Node& node) : path_(node.folder() + "/data/model.safetensors") {
+    fs::create_directories(path_ + "/not-empty");
+  }
+  void take_away() const { fs::remove_all(path_); }
+
+ private:
+  std::string path_;
+};
+
+std::string waiting_for(const Node& node) { return node.get("/status").value("waiting_for", ""); }
+
+// The longest announced pause tells how often it was tried: they double from 1 s.
+bool has_tried_three_times(const Node& node) {
+  const std::string text = waiting_for(node), words = "tried again within ";
+  const auto at = text.find(words);
+  return at != std::string::npos && std::stoi(text.substr(at + words.size())) >= 2;
+}
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
+
+std::string last_line(const std::string& log) {
+  const auto end = log.find_last_not_of('\n');
+  return log.substr(log.rfind('\n', end) + 1, end - log.rfind('\n', end));
+}
+
+TEST(Finish, AFinalModelThatCannotBeWrittenIsTriedAgainUntilItIsAndHoldsNobodyUp) {
+  Cluster cluster(digits_config("linear", 5));
+  const NodeOptions options =
+      with({"run.epochs=0.5", "checkpoint.every_seconds=0", "run.start_members=2"});
+  cluster.add(options);
+  const InTheWay obstacle(cluster[0]);
+  cluster.add(options);
+  ASSERT_TRUE(cluster.wait(seconds(60), "it tries again and again",
+                           [&] { return has_tried_three_times(cluster[0]); }));
+  const nlohmann::json status = cluster[0].get("/status");
+  EXPECT_EQ(status.value("state", ""), "finishing");
+  EXPECT_NE(status.value("last_error", "").find("data/model.safetensors: "), std::string::npos)
+      << status;
+  const auto health = run_program({kith_path(), "health", "--at", cluster[0].folder() + "/data"});
+  EXPECT_EQ(health.exit.code, 10) << health.output;
+  EXPECT_NE(health.output.find("final model"), std::string::npos) << health.output;
+  EXPECT_EQ(count(cluster[0].log(), "final model not written"), 1U) << cluster[0].log();
+  EXPECT_EQ(count(cluster[0].log(), "checkpoint written  step="), 2U)
+      << "the state is not in a checkpoint\n"
+      << cluster[0].log();
+  const auto other = cluster[1].wait_exit(seconds(20));
+  ASSERT_TRUE(other.has_value()) << "the other waits for a disk that is not its own\n"
+                                 << cluster[1].log();
+  EXPECT_EQ(other->code, 0);
+  ASSERT_TRUE(cluster[0].running());
+  obstacle.take_away();
+  const auto exit = cluster[0].wait_exit(seconds(60));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0) << cluster[0].log();
+  EXPECT_NE(cluster[0].log().find("final model written"), std::string::npos);
+  EXPECT_EQ(bytes_of(cluster[0].folder() + "/data/model.safetensors"),
+            bytes_of(cluster[1].folder() + "/data/model.safetensors"));
+}
+
+TEST(Finish, StoppedBeforeTheFinalModelIsWrittenANodeEndsWithOneAndGoesOnFromItsCheckpoint) {
+  Cluster cluster(digits_config("linear", 5));
+  Node& node = cluster.add(with({"run.epochs=0.2", "checkpoint.every_seconds=0"}));
+  const InTheWay obstacle(node);
+  ASSERT_TRUE(cluster.wait(seconds(60), "it tries again", [&] {
+    return waiting_for(node).find("tried again") != std::string::npos;
+  }));
+  const double steps = node.metric("kith_train_steps_total");
+  node.signal(SIGTERM);
+  auto exit = node.wait_exit(seconds(30));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 1) << node.log();
+  const std::string last = last_line(node.log());
+  EXPECT_NE(last.find("ending without the final model: a start goes on from the checkpoint"),
+            std::string::npos)
+      << last;
+  obstacle.take_away();
+  cluster.restart(0);
+  exit = node.wait_exit(seconds(60));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0) << node.log();
+  const auto meta = metadata_of(node.folder() + "/data/model.safetensors");
+  ASSERT_TRUE(meta.contains("progress")) << node.log();
+  EXPECT_EQ(std::stod(meta.at("progress")), steps * 32) << "it trained again";
+}
+
+TEST(Finish, AFinalModelThatCannotBeWrittenForTooLongEndsTheNodeWithOne) {
+  Cluster cluster(digits_config("linear", 5));
+  Node& node = cluster.add(with({"run.epochs=0.2", "checkpoint.final_timeout=2s"}));
+  const InTheWay obstacle(node);
+  const auto exit = node.wait_exit(seconds(60));
+  ASSERT_TRUE(exit.has_value()) << node.log();
+  EXPECT_EQ(exit->code, 1);
+  EXPECT_NE(node.log().find("no further try"), std::string::npos) << node.log();
+  EXPECT_NE(last_line(node.log()).find("ending without the final model"), std::string::npos)
+      << node.log();
 }
 
 }  // namespace

@@ -45,6 +45,36 @@ TEST_F(Row27, AFullDiskKeepsTheOldCheckpointAlarmsAndDoesNotStopTraining) {
   EXPECT_EQ(run_program({kith_path(), "health", "--at", data}).exit.code, 0);
 }
 
+// On loopback, since this cluster ends by itself.
+TEST_F(Row27, ADiskThatIsFullAtTheEndCostsTimeAndNotTheFinalModel) {
+  if (!SmallDisk::missing().empty()) GTEST_SKIP() << SmallDisk::missing();
+  disk_ = std::make_unique<SmallDisk>(1 << 20);
+  Cluster cluster(digits_config("linear", 5));
+  const std::string data = cluster.folder() + "/n1/data";
+  fs::create_directories(cluster.folder() + "/n1");
+  fs::create_directory_symlink(disk_->folder(), data);
+  const NodeOptions options =
+      with({"run.epochs=4", "checkpoint.every_seconds=0", "run.start_members=3"});
+  for (int i = 0; i < 2; ++i) cluster.add(options);
+  disk_->fill();
+  cluster.add(options);
+  const auto status = [&](const char* key) { return cluster[0].get("/status").value(key, ""); };
+  ASSERT_TRUE(cluster.wait(seconds(60), "it says that it tries again", [&] {
+    return status("waiting_for").find("tried again") != std::string::npos;
+  }));
+  EXPECT_NE(status("last_error").find("No space left on device"), std::string::npos);
+  for (const std::size_t other : {1, 2}) {
+    const auto exit = cluster[other].wait_exit(seconds(20));
+    ASSERT_TRUE(exit.has_value()) << cluster[other].log();
+    EXPECT_EQ(exit->code, 0);
+  }
+  ASSERT_TRUE(cluster[0].running());
+  disk_->make_room();
+  EXPECT_TRUE(cluster.all_exit_zero(seconds(60)));
+  EXPECT_EQ(bytes_of(data + "/model.safetensors"),
+            bytes_of(cluster[1].folder() + "/data/model.safetensors"));
+}
+
 std::vector<std::string> checkpoints_of(const std::string& data_dir) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(data_dir + "/checkpoints"))

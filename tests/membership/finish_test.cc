@@ -105,6 +105,7 @@ TEST(Finish, AnOldSignOfAFetcherDoesNotShortenTheLinger) {
   m.begin(at(0));
   m.update(at(1), {});
   m.declared(at(60000), final_by(2, 4));
+  m.written();
   m.served(at(100));
   m.update(at(60100), {{id(3), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kComplete);
@@ -146,9 +147,22 @@ TEST(Finish, LingersUntilEveryLiveMemberHasIt) {
   m.begin(at(0));
   m.update(at(1), {});
   m.declared(at(2), final_by(2, 4));
+  m.written();
   m.update(at(3), {{id(3), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kComplete);
   m.update(at(4), {{id(3), RunState::kComplete, true, true}, {id(4), RunState::kTraining, false, false}});
+  EXPECT_EQ(m.phase(), FinishPhase::kOver);
+}
+
+TEST(Finish, IsNotOverBeforeTheFileIsWritten) {
+  FinishMachine m = machine(2);
+  m.begin(at(0));
+  m.update(at(1), {});
+  m.declared(at(2), final_by(2, 4));
+  m.update(at(900000), {});
+  EXPECT_EQ(m.phase(), FinishPhase::kComplete);
+  m.written();
+  m.update(at(900001), {});
   EXPECT_EQ(m.phase(), FinishPhase::kOver);
 }
 
@@ -157,6 +171,7 @@ TEST(Finish, LingersNoLongerThanTheBoundAfterTheLastSignOfAFetcher) {
   m.begin(at(0));
   m.update(at(1), {});
   m.declared(at(2), final_by(2, 4));
+  m.written();
   m.served(at(15000));
   m.update(at(30000), {{id(3), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kComplete);

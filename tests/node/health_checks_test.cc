@@ -64,6 +64,16 @@ TEST(Health, OfANodeWhoseDiskIsFullLikewise) {
   EXPECT_TRUE(report(status).healthy());
 }
 
+TEST(Health, OfANodeThatCannotWriteTheFinalModelLikewise) {
+  NodeStatus status = training();
+  status.self.run_state = schema::RunState::kFinishing;
+  EXPECT_TRUE(is_ok(report(status), "final model"));
+  status.final_error = "cannot write model.safetensors: no space left on device";
+  EXPECT_FALSE(is_ok(report(status), "final model"));
+  EXPECT_FALSE(report(status).well());
+  EXPECT_TRUE(report(status).healthy());
+}
+
 TEST(Health, CheckpointsThatDoNotComeAreMissedAfterThreeIntervals) {
   EXPECT_TRUE(is_ok(report(training(), 90), "checkpoint"));
   EXPECT_FALSE(is_ok(report(training(), 91), "checkpoint"));
