@@ -6,22 +6,32 @@
 #   ./demo.sh --build-only    stops after the build
 #   ./demo.sh --nodes N       so many nodes (1 to 32)
 #   ./demo.sh --method NAME   another training method (build/release/bin/kith methods lists them)
-#   ./demo.sh --seconds S     trains for so long instead of six epochs
+#   ./demo.sh --epochs E      goes so many times through the digits instead of six
+#   ./demo.sh --seconds S     trains for so long instead of some epochs
+#   ./demo.sh --folder F      writes the run there instead of into build/demo: several demos at once
+#   ./demo.sh --programs B    takes kithd and kith from the folder B: installs and builds nothing
+#   ./demo.sh --check         writes the configuration, lets kithd check it, and stops
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-usage() { sed -n '5,9s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '5,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"; }
 refuse() { echo "demo.sh: $*" >&2; usage >&2; exit 2; }
 say() { echo "demo: $*"; }
 
 build_only=no
+check_only=no
 nodes=4
 method=ad-psgd
+epochs=6
 seconds=0
+folder=
+programs=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build-only) build_only=yes ;;
-    --nodes | --method | --seconds)
+    --check) check_only=yes ;;
+    --nodes | --method | --epochs | --seconds | --folder | --programs)
       [[ $# -ge 2 ]] || refuse "$1 needs a value"
       declare "${1#--}=$2"
       shift
@@ -32,24 +42,38 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 [[ $nodes =~ ^[1-9][0-9]?$ && $nodes -le 32 ]] || refuse "--nodes takes a number from 1 to 32, not '$nodes'"
+[[ $epochs =~ ^[1-9][0-9]{0,5}$ ]] || refuse "--epochs takes a number from 1, not '$epochs'"
 [[ $seconds =~ ^(0|[1-9][0-9]{0,5})$ ]] || refuse "--seconds takes a number of seconds, not '$seconds'"
+((seconds == 0)) || epochs=0
+bin=build/release/bin
+run=build/demo
+# As meant where the script was called.
+path() { (cd "$called_from" && realpath -m -- "$1"); }
+[[ -z $folder ]] || run=$(path "$folder")
+[[ -z $programs ]] || bin=$(path "$programs")
+[[ -z $programs || -x $bin/kithd && -x $bin/kith ]] || refuse "--programs: kithd and kith are not in $bin"
+# A demo empties its folder: never one that no demo has locked before and that holds something.
+if [[ -n $folder && -e $run && ! -e $run.lock && -n $(ls -A "$run") ]]; then
+  refuse "--folder: $run holds something else than a demo"
+fi
 
 # ---- set-up and build -------------------------------------------------------------------------------------------------
-scripts/setup.sh
-mkdir -p build
-say "building into build/release (a few minutes the first time)"
-if ! { cmake --preset release && cmake --build --preset release -j "$(scripts/jobs.sh)" --target kith_programs; } \
-    > build/release.log 2>&1; then
-  grep -m 20 -E -A 6 'FAILED|error:|CMake Error' build/release.log || tail -n 30 build/release.log
-  say "the build failed: see build/release.log"
-  exit 1
-fi
-say "built: build/release/bin/kithd, build/release/bin/kith"
+build() {
+  scripts/setup.sh
+  mkdir -p build
+  say "building into build/release (a few minutes the first time)"
+  if ! { cmake --preset release && cmake --build --preset release -j "$(scripts/jobs.sh)" --target kith_programs; } \
+      > build/release.log 2>&1; then
+    grep -m 20 -E -A 6 'FAILED|error:|CMake Error' build/release.log || tail -n 30 build/release.log
+    say "the build failed: see build/release.log"
+    exit 1
+  fi
+  say "built: $bin/kithd, $bin/kith"
+}
+[[ -n $programs ]] || build
 [[ $build_only == no ]] || exit 0
 
 # ---- the run ----------------------------------------------------------------------------------------------------------
-bin=build/release/bin
-run=build/demo
 pids=()
 
 # Ends what this script started, in order first.
@@ -62,19 +86,25 @@ stop_nodes() {
   done
   for pid in $(jobs -pr); do kill -KILL "$pid" 2> /dev/null || true; done
 }
-trap 'trap - EXIT; stop_nodes; echo; say "stopped; logs are in $run"; exit 130' INT TERM HUP
-trap stop_nodes EXIT
+# However this script ends, its nodes end first. One trap for all: bash 5.2 loses a trap of a signal that comes while it reads
+# a $(...), and says "unexpected EOF" instead.
+at_exit() {
+  [[ -n $(jobs -pr) ]] || return 0
+  trap '' INT TERM HUP # a second Ctrl-C does not cut this short
+  stop_nodes
+  echo
+  say "stopped; logs are in $run"
+}
+trap at_exit EXIT
 
-mkdir -p build
-exec 9> build/demo.lock
-flock -n 9 || { say "another demo runs here (build/demo is its folder): end that one first"; exit 1; }
+mkdir -p "$(dirname "$run")"
+exec 9> "$run.lock"
+flock -n 9 || { say "another demo runs here ($run is its folder): end that one first"; exit 1; }
 rm -rf "$run"
 mkdir -p "$run"
 # Few nodes get only some of the digits each, which shows what averaging does; many share them evenly.
 shard_by=index
 ((nodes >= 2 && nodes <= 5)) && shard_by=label
-epochs=6
-((seconds > 0)) && epochs=0
 cat > "$run/run.toml" << TOML
 [cluster]
 name = "demo"
@@ -112,6 +142,17 @@ field() {
 number() { if [[ -n $2 ]]; then LC_ALL=C printf "$1" "$2"; else echo -; fi; }
 status_of() { "$bin/kith" status --at "${http[$1]}" -o json 2> /dev/null || true; }
 
+# kithd in the background, with a name, a folder, which part of the digits, and further arguments. In a session of its own,
+# so that Ctrl-C reaches it through this script only: a second signal would cut its leave short; and told to leave when this
+# script is killed.
+run_node() {
+  local name=$1 folder=$2 part=$3
+  shift 3
+  setsid setpriv --pdeathsig TERM "$bin/kithd" -c "$run/run.toml" --name "$name" --listen 127.0.0.1:0 --http 127.0.0.1:0 \
+    --data-dir "$folder" --set "data.shard=$part/$nodes" "$@" < /dev/null 9>&- &
+  pids+=($!)
+}
+
 # Starts node $1 with further arguments and reads its addresses from its first line.
 address=()
 http=()
@@ -119,10 +160,7 @@ start_node() {
   local k=$1 line tries folder=$run/n$1
   shift
   mkdir -p "$folder"
-  # In a session of its own, so that Ctrl-C reaches it through this script only: a second signal would cut its leave short.
-  setsid "$bin/kithd" -c "$run/run.toml" --name "n$k" --listen 127.0.0.1:0 --http 127.0.0.1:0 --data-dir "$folder" \
-    --set "data.shard=$k/$nodes" "$@" > "$folder/out" 2> "$folder/log" < /dev/null 9>&- &
-  pids+=($!)
+  run_node "n$k" "$folder" "$k" "$@" > "$folder/out" 2> "$folder/log"
   for ((tries = 0; tries < 600; ++tries)); do
     line=$(head -n 1 "$folder/out" 2> /dev/null || true)
     [[ $line == *http=* ]] && break
@@ -140,6 +178,10 @@ start_node() {
 if ! "$bin/kithd" -c "$run/run.toml" --data-dir "$run/n1" --set "data.shard=1/$nodes" --check > "$run/check" 2>&1; then
   cat "$run/check"
   exit 2
+fi
+if [[ $check_only == yes ]]; then
+  say "kithd accepts $run/run.toml"
+  exit 0
 fi
 say "$nodes nodes, method $method, every node has $([[ $shard_by == label ]] && echo "only some of the digits" || echo "1/$nodes of the digits")"
 for ((k = 1; k <= nodes; ++k)); do
@@ -220,7 +262,7 @@ done
 pids=()
 [[ $failed == no ]] || exit 1
 
-percent() { LC_ALL=C awk -v a="$1" 'BEGIN {printf "%.1f %%", 100 * a}'; }
+percent() { LC_ALL=C awk -v a="$1" 'BEGIN {if (a == "") print "not known yet"; else printf "%.1f %%", 100 * a}'; }
 accuracy_in() { field "$("$bin/kith" checkpoint show "$1" -o json 2> /dev/null || true)" accuracy; }
 if ((seconds == 0)); then
   outcome=complete
@@ -245,10 +287,8 @@ else
   steps=$(field "${last_status[1]}" step)
   if ((nodes > 1)) && [[ $same == yes && -n $steps && $steps -gt 0 ]]; then
     say "for comparison, n1's share of the data alone for as many steps ..."
-    setsid "$bin/kithd" -c "$run/run.toml" --standalone --name alone --listen 127.0.0.1:0 --http 127.0.0.1:0 \
-      --data-dir "$run/alone" --set "data.shard=1/$nodes" --set run.start_members=1 --set run.epochs=0 \
-      --set "run.steps=$steps" > "$run/alone.out" 2> "$run/alone.log" < /dev/null 9>&- &
-    pids=($!)
+    run_node alone "$run/alone" 1 --standalone --set run.start_members=1 --set run.epochs=0 --set "run.steps=$steps" \
+      > "$run/alone.out" 2> "$run/alone.log"
     wait "${pids[0]}" || { tail -n 3 "$run/alone.log"; exit 1; }
     pids=()
     alone=$(accuracy_in "$run/alone/model.safetensors")
