@@ -58,8 +58,7 @@ void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
   viewed_ = true;
   if (phase_ == FinishPhase::kFetching && !somebody_has_it()) {
     // The declarer died before anybody had its state: the next id goes on.
-    final_.reset();
-    phase_ = FinishPhase::kConverging;
+    agree_again();
     reverted_ = true;
   }
   if (phase_ == FinishPhase::kConverging && converged()) {
@@ -71,6 +70,10 @@ void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
     });
     if (all && lowest) phase_ = FinishPhase::kDeclaring;
   }
+  if (phase_ == FinishPhase::kComplete)
+    shared_ = shared_ || std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+                return peer.live && peer.run_state == RunState::kComplete;
+              });
   if (phase_ == FinishPhase::kComplete && written_) {
     const bool everybody = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return !peer.live || peer.run_state == RunState::kComplete || peer.run_state == RunState::kLeaving;
@@ -93,18 +96,33 @@ void FinishMachine::declared(TimePoint now, const schema::Final& final) {
   if (phase_ != FinishPhase::kDeclaring) return;  // a lower declarer's arrived meanwhile
   final_ = final;
   completed(now);
+  shared_ = false;
 }
 
 void FinishMachine::completed(TimePoint now) {
   if (phase_ == FinishPhase::kOver) return;
   phase_ = FinishPhase::kComplete;
   written_ = false;
+  shared_ = true;  // it was fetched
   last_sign_ = now;
 }
 
 void FinishMachine::written() { written_ = true; }
 
 void FinishMachine::served(TimePoint now) { last_sign_ = std::max(last_sign_, now); }
+
+void FinishMachine::agree_again() {
+  final_.reset();
+  phase_ = FinishPhase::kConverging;
+}
+
+bool FinishMachine::on_own_pause() {
+  if (alone()) return false;
+  std::fill(distance_.begin(), distance_.end(), std::numeric_limits<double>::infinity());
+  const bool own = phase_ == FinishPhase::kDeclaring || (phase_ == FinishPhase::kComplete && !shared_);
+  if (own) agree_again();
+  return own;
+}
 
 bool FinishMachine::take_reverted() { return std::exchange(reverted_, false); }
 

@@ -4,6 +4,7 @@
 //   converging -> declaring every live member converges too and says so; we have the lowest live id
 //   converging -> fetching  somebody declared: fetch what differs from the declared state
 //   fetching -> converging  the declarer died before anybody had its state
+//   declaring, complete -> converging   we stood still, and nobody is known to have what we declared
 //   declaring, fetching -> complete   the state is here; linger until every live member has it
 //   complete -> over                  ... and the file is written
 //
@@ -52,6 +53,11 @@ class FinishMachine {
   void written();                                               // ... and is on disk
   void served(TimePoint now);                                   // somebody fetched from us
 
+  // This process stood still while others may have gone on, agreed and ended: what it knew of them is no reason to
+  // declare. Distances count anew, and a declaration of our own that nobody is known to have is given up, then true.
+  // Those who have it after all tell us so by its FINAL.
+  bool on_own_pause();
+
   // True once after the declared state was lost with its declarer: exchanges go on.
   bool take_reverted();
 
@@ -59,11 +65,14 @@ class FinishMachine {
   // For our own record: true when every fragment's last distance was small, or nobody is there to differ from.
   [[nodiscard]] bool converged() const;
   [[nodiscard]] const std::optional<schema::Final>& final() const { return final_; }
+  // A living member has, or had while it lived, the final state that we have.
+  [[nodiscard]] bool shared() const { return shared_; }
   [[nodiscard]] TimePoint began() const { return began_; }
 
  private:
   [[nodiscard]] bool alone() const;
   [[nodiscard]] bool somebody_has_it() const;
+  void agree_again();
 
   FinishSettings settings_;
   FinishPhase phase_ = FinishPhase::kRunning;
@@ -73,6 +82,7 @@ class FinishMachine {
   bool viewed_ = false;                // update() was called since begin(): without a view nobody is alone
   std::optional<schema::Final> final_;
   bool written_ = false;
+  bool shared_ = false;
   TimePoint began_;
   TimePoint last_sign_;
 };

@@ -79,7 +79,10 @@ std::string item(const std::string& name, const std::string& text) {
 }
 
 std::string exit_codes() {
-  return ".SH EXIT STATUS\n" + item("0", "done") + item("1", "an error, said on standard error") +
+  return ".SH EXIT STATUS\n" + item("0", "done") +
+         item("1",
+              "an error, said on standard error; of kithd also: the final model could not be "
+              "written, or is this node's own and may differ from the others'") +
          item("2", "wrong usage or configuration") + item("3", "no daemon reached") +
          item("4", "no seed reached within --join-timeout") +
          item("5", "every seed refused this node: another run, model or release") +

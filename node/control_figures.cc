@@ -44,7 +44,7 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
         event.distance_squared == 0.0
             ? 0.0
             : std::sqrt(event.distance_squared / std::max(event.norm_squared, 1e-300));
-    finish_.on_distance(event.fragment, relative);
+    count_distance(event, relative);
     round_distance_sq_ += event.distance_squared;
     round_norm_sq_ += event.norm_squared;
     if (++round_fragments_ >= parts_.replica->fragment_count()) {

@@ -1,4 +1,5 @@
 // ControlLoop: the final model on disk, and with what the process ends.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,7 +8,35 @@
 
 namespace kith::node {
 
+using schema::MemberState;
 using schema::RunState;
+
+bool ControlLoop::nobody_lives() const {
+  return roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
+}
+
+// This process stood still, long enough for the others to have gone on without it, agreed and
+// ended. Until a member has exchanged with it since, it counts on nothing that it knew of them.
+void ControlLoop::note_absence(Duration length) {
+  if (!company_ || !averages() || parts_.composition.finish == gossip::Finish::kNone) return;
+  handle_happenings();  // of before
+  absence_ = Absence{absence_ ? std::max(length, absence_->length) : length, now()};
+  if (!finish_.on_own_pause()) return;
+  say(LogLevel::kWarn, "what was declared before is asked for again: the others may have another");
+  agree_again();
+  enter(RunState::kFinishing);
+}
+
+// What was on its way while this process stood still says nothing about who is there now; what
+// was begun since then does.
+void ControlLoop::count_distance(const gossip::ExchangeEvent& event, double relative) {
+  const bool initiated = event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator;
+  if (absence_ && initiated && now() - event.duration > absence_->back + preset_.probe_interval) {
+    absence_.reset();
+    waiting_for_.clear();
+  }
+  if (!absence_) finish_.on_distance(event.fragment, relative);
+}
 
 // This state is to be on disk before the process ends.
 void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
@@ -97,6 +126,14 @@ bool ControlLoop::final_tried_last() {
 
 // The process's exit code, and what it has to say at last.
 int ControlLoop::last_word() {
+  if (!owed_ && final_written_ && absence_ && !finish_.shared()) {
+    say(LogLevel::kWarn,
+        std::string("this process stood still for a while and found nobody to ask afterwards: the "
+                    "final model is this node's own, the others ") +
+            (followed_ ? "agreed on another" : "may have agreed on another"),
+        {{"seconds", std::to_string(to_seconds(absence_->length))}, {"path", final_path()}});
+    return exit_code(ErrorCode::kFailed);
+  }
   if (!owed_) return 0;
   const bool saved = leave_checkpoint_.has_value();
   say(LogLevel::kError,

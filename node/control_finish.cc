@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "node/control_loop.h"
 #include "node/rest.h"
+#include "node/text.h"
 
 namespace kith::node {
 
@@ -60,6 +61,11 @@ void ControlLoop::advance_finish() {
     agree_again();
   }
   switch (finish_.phase()) {
+    case FinishPhase::kConverging:
+      if (absence_)
+        waiting_for_ = "this process stood still for " + seconds_text(absence_->length) +
+                       ": asking the members for the final state that they agreed on";
+      break;
     case FinishPhase::kDeclaring:
       if (!settling_ && !parts_.checkpointer->busy()) declare();
       break;
@@ -137,8 +143,8 @@ FinalFacts ControlLoop::final_facts(double accuracy) const {
 }
 
 void ControlLoop::declare() {
-  const bool alone = roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
-  if (alone && !roster_.members().empty())
+  waiting_for_.clear();
+  if (nobody_lives() && (absence_ || !roster_.members().empty()))
     say(LogLevel::kWarn,
         "no other member is left: this final state is this node's own, theirs may differ");
   else
@@ -214,6 +220,8 @@ void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
   fetching_ = Fetching::kNothing;
   assembly_.reset();
   drop_owed_final();
+  waiting_for_.clear();
+  followed_ = final.declarer;
   synced_ = true;
   enter(RunState::kFinishing);
   settle([this](std::shared_ptr<StateAssembly> copy) {

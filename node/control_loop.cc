@@ -113,6 +113,7 @@ void ControlLoop::turn() {
         "this process did not run for a while: no member is blamed for that silence",
         {{"seconds", std::to_string(to_seconds(at - last_turn_))}});
     roster_.on_own_pause();
+    note_absence(at - last_turn_);
   }
   last_turn_ = at;
   std::vector<std::function<void()>> commands;
@@ -141,6 +142,7 @@ void ControlLoop::turn() {
   refresh_peers();
   if (at >= next_beat_) beat();
   if (at >= next_status_) publish_status();
+  company_ = !nobody_lives();
 }
 
 void ControlLoop::handle(MeshEvent& event) {

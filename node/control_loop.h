@@ -244,6 +244,9 @@ class ControlLoop {
                                                                const FinalFacts& facts);
 
   // control_final.cc: the final model on disk, and with what the process ends
+  void note_absence(Duration length);
+  void count_distance(const gossip::ExchangeEvent& event, double relative);
+  [[nodiscard]] bool nobody_lives() const;
   void complete(std::shared_ptr<const FinalState> made);
   void drop_owed_final();
   void write_final();
@@ -309,6 +312,13 @@ class ControlLoop {
   bool settling_ = false;
   std::uint64_t rest_ = 0;  // counts rests, and their ends: what was made of an older one is void
   bool starting_ = false;   // the first checkpoint is being written
+  struct Absence {
+    Duration length{};
+    TimePoint back;
+  };
+  std::optional<Absence> absence_;  // of this process, until a member has exchanged with it since
+  bool company_ = false;            // a member lived at the end of the last turn
+  std::optional<NodeId> followed_;  // the last declarer whose FINAL was accepted
   std::shared_ptr<const FinalState> owed_;  // to the disk; shared with the writer thread
   unsigned final_writes_ = 0;               // under way
   bool final_written_ = false;

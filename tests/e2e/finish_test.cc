@@ -71,7 +71,13 @@ class InTheWay {
   std::string path_;
 };
 
-std::string waiting_for(const Node& node) { return node.get("/status").value("waiting_for", ""); }
+// A text of its status; empty if it does not answer.
+std::string told(const Node& node, const char* key) {
+  const nlohmann::json status = node.get("/status");
+  return status.is_object() ? status.value(key, "") : "";
+}
+
+std::string waiting_for(const Node& node) { return told(node, "waiting_for"); }
 
 // The longest announced pause tells how often it was tried: they double from 1 s.
 bool has_tried_three_times(const Node& node) {
@@ -100,10 +106,9 @@ TEST(Finish, AFinalModelThatCannotBeWrittenIsTriedAgainUntilItIsAndHoldsNobodyUp
   cluster.add(options);
   ASSERT_TRUE(cluster.wait(seconds(60), "it tries again and again",
                            [&] { return has_tried_three_times(cluster[0]); }));
-  const nlohmann::json status = cluster[0].get("/status");
-  EXPECT_EQ(status.value("state", ""), "finishing");
-  EXPECT_NE(status.value("last_error", "").find("data/model.safetensors: "), std::string::npos)
-      << status;
+  EXPECT_EQ(told(cluster[0], "state"), "finishing");
+  const std::string error = told(cluster[0], "last_error");
+  EXPECT_NE(error.find("data/model.safetensors: "), std::string::npos) << error;
   const auto health = run_program({kith_path(), "health", "--at", cluster[0].folder() + "/data"});
   EXPECT_EQ(health.exit.code, 10) << health.output;
   EXPECT_NE(health.output.find("final model"), std::string::npos) << health.output;
@@ -161,6 +166,67 @@ TEST(Finish, AFinalModelThatCannotBeWrittenForTooLongEndsTheNodeWithOne) {
   EXPECT_NE(node.log().find("no further try"), std::string::npos) << node.log();
   EXPECT_NE(last_line(node.log()).find("ending without the final model"), std::string::npos)
       << node.log();
+}
+
+// Three nodes, of which the third is stopped while it finishes: the second stands still until then,
+// so that nobody can be done before.
+struct Stopped {
+  Stopped() : cluster(digits_config("linear", 5)) {
+    const NodeOptions options = with({"run.epochs=3", "checkpoint.every_seconds=0",
+                                      "train.min_step_ms=10", "run.start_members=3"});
+    for (int i = 0; i < 3; ++i) cluster.add(options);
+  }
+  bool stop_in_finishing() {
+    const auto progress = [&] { return cluster[0].metric("kith_run_progress_samples"); };
+    if (!cluster.wait(seconds(60), "most is done", [&] { return progress() > 2.4 * 9000; }))
+      return false;
+    cluster[1].signal(SIGSTOP);
+    const bool finishing = cluster.wait(seconds(30), "the third finishes",
+                                        [&] { return told(cluster[2], "state") == "finishing"; });
+    if (finishing) cluster[2].signal(SIGSTOP);
+    cluster[1].signal(SIGCONT);
+    return finishing;
+  }
+  bool ends_with(std::size_t node, int code) {
+    const auto exit = cluster[node].wait_exit(seconds(90));
+    if (!exit) cluster.print_logs();
+    if (exit) EXPECT_EQ(exit->code, code) << cluster[node].log();
+    return exit && exit->code == code;
+  }
+  std::string model(std::size_t node) {
+    return bytes_of(cluster[node].folder() + "/data/model.safetensors");
+  }
+  Cluster cluster;
+};
+
+TEST(Finish, WhoStoodStillUntilAllOthersHadEndedSaysThatItsModelMayDifferAndEndsWithOne) {
+  Stopped run;
+  ASSERT_TRUE(run.stop_in_finishing());
+  ASSERT_TRUE(run.ends_with(0, 0) && run.ends_with(1, 0));
+  EXPECT_EQ(run.model(0), run.model(1));
+  Node& late = run.cluster[2];
+  late.signal(SIGCONT);
+  EXPECT_TRUE(run.cluster.wait(seconds(30), "it says what it waits for", [&] {
+    return waiting_for(late).find("asking the members for the final state") != std::string::npos;
+  }));
+  ASSERT_TRUE(run.ends_with(2, 1));
+  EXPECT_NE(last_line(late.log()).find("warn"), std::string::npos) << late.log();
+  EXPECT_NE(last_line(late.log()).find("the final model is this node's own"), std::string::npos)
+      << late.log();
+  EXPECT_FALSE(run.model(2).empty());
+}
+
+TEST(Finish, WhoStoodStillWritesTheSameModelWhileAnybodyIsLeftToAsk) {
+  Stopped run;
+  const InTheWay obstacle(run.cluster[0]);
+  ASSERT_TRUE(run.stop_in_finishing());
+  ASSERT_TRUE(run.ends_with(1, 0));
+  run.cluster[2].signal(SIGCONT);
+  ASSERT_TRUE(run.ends_with(2, 0));
+  EXPECT_EQ(run.model(2), run.model(1));
+  obstacle.take_away();
+  ASSERT_TRUE(run.ends_with(0, 0));
+  EXPECT_EQ(run.model(0), run.model(1));
 }
 
 }  // namespace

@@ -58,7 +58,10 @@ TEST_F(Row27, ADiskThatIsFullAtTheEndCostsTimeAndNotTheFinalModel) {
   for (int i = 0; i < 2; ++i) cluster.add(options);
   disk_->fill();
   cluster.add(options);
-  const auto status = [&](const char* key) { return cluster[0].get("/status").value(key, ""); };
+  const auto status = [&](const char* key) {
+    const nlohmann::json answer = cluster[0].get("/status");
+    return answer.is_object() ? answer.value(key, "") : "";
+  };
   ASSERT_TRUE(cluster.wait(seconds(60), "it says that it tries again", [&] {
     return status("waiting_for").find("tried again") != std::string::npos;
   }));

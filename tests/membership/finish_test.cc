@@ -154,6 +154,69 @@ TEST(Finish, LingersUntilEveryLiveMemberHasIt) {
   EXPECT_EQ(m.phase(), FinishPhase::kOver);
 }
 
+TEST(Finish, AfterAStandstillWhatWasKnownOfTheOthersIsNoReasonToDeclare) {
+  FinishMachine m = machine(1);
+  const std::vector<FinishMachine::Peer> others = {{id(2), RunState::kFinishing, true, true}};
+  m.begin(at(0));
+  agree(m);
+  m.update(at(1), {{id(2), RunState::kFinishing, false, true}});
+  EXPECT_FALSE(m.on_own_pause()) << "nothing was declared";
+  m.update(at(60000), others);
+  EXPECT_EQ(m.phase(), FinishPhase::kConverging);
+  agree(m);
+  m.update(at(60001), others);
+  EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
+  EXPECT_TRUE(m.on_own_pause());
+  m.update(at(60002), others);
+  EXPECT_EQ(m.phase(), FinishPhase::kConverging);
+  EXPECT_TRUE(m.on_final(at(60003), final_by(2, 9))) << "they have declared meanwhile";
+}
+
+TEST(Finish, AStandstillTakesBackADeclarationUnlessALivingMemberHasIt) {
+  for (const bool taken : {false, true}) {
+    FinishMachine m = machine(1);
+    m.begin(at(0));
+    agree(m);
+    m.update(at(1), {{id(2), RunState::kFinishing, true, true}});
+    m.declared(at(2), final_by(1, 4));
+    m.written();
+    m.update(at(3), {{id(2), taken ? RunState::kComplete : RunState::kFinishing, true, true},
+                     {id(3), RunState::kFinishing, true, true}});
+    EXPECT_EQ(m.shared(), taken);
+    EXPECT_EQ(m.on_own_pause(), !taken);
+    EXPECT_EQ(m.phase(), taken ? FinishPhase::kComplete : FinishPhase::kConverging);
+    EXPECT_EQ(m.final().has_value(), taken);
+    EXPECT_EQ(m.on_final(at(4), final_by(2, 9)), !taken) << "what the others have agreed on";
+    EXPECT_EQ(m.on_final(at(5), final_by(1, 4)), !taken) << "what they have of us after all";
+  }
+}
+
+// They are complete with another state, so what a dead one's last record says counts for nothing.
+TEST(Finish, WhoIsLeftAloneAfterAStandstillSharesItsStateWithNobody) {
+  FinishMachine m = machine(1);
+  m.begin(at(0));
+  m.update(at(1), {{id(2), RunState::kFinishing, true, true}});
+  EXPECT_FALSE(m.on_own_pause());
+  m.update(at(2), {{id(2), RunState::kComplete, true, true}});
+  EXPECT_EQ(m.phase(), FinishPhase::kConverging);
+  m.update(at(3), {{id(2), RunState::kComplete, true, false}});
+  ASSERT_EQ(m.phase(), FinishPhase::kDeclaring);
+  m.declared(at(4), final_by(1, 4));
+  m.written();
+  m.update(at(5), {{id(2), RunState::kComplete, true, false}});
+  EXPECT_EQ(m.phase(), FinishPhase::kOver);
+  EXPECT_FALSE(m.shared());
+}
+
+TEST(Finish, AStandstillOfANodeThatIsAloneChangesNothing) {
+  FinishMachine m = machine(1);
+  m.begin(at(0));
+  m.update(at(1), {{id(2), RunState::kFinishing, true, false}});
+  ASSERT_EQ(m.phase(), FinishPhase::kDeclaring);
+  EXPECT_FALSE(m.on_own_pause());
+  EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
+}
+
 TEST(Finish, IsNotOverBeforeTheFileIsWritten) {
   FinishMachine m = machine(2);
   m.begin(at(0));
