@@ -107,9 +107,10 @@ class CommandLine {
         add(app_, "doctor", "why a node cannot be reached or joined from here; exit 0 or 10",
             [this] { return doctor_command(context_, doctor_); });
     command->add_option("address", doctor_.address, "HOST[:PORT] of its control plane")->required();
-    command->add_option(
-        "--listen", doctor_.listen,
-        "HOST:PORT where this side would be dialled back; default: node.listen of FILE");
+    command->add_option("--listen", doctor_.listen,
+                        "HOST:PORT where this side would be dialled back, bulk on the next; "
+                        "default: node.listen of "
+                        "FILE");
     with_file(command, doctor_.config);
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "node/address.h"
@@ -20,6 +21,8 @@ constexpr Duration kLookupPatience = std::chrono::seconds(10);
 constexpr Duration kConnectPatience = std::chrono::seconds(3);
 constexpr Duration kGreetPatience = std::chrono::seconds(4);
 constexpr Duration kDialBackPatience = std::chrono::seconds(5);
+constexpr int kDialBackTries = 5;
+constexpr Duration kDialBackPause = std::chrono::milliseconds(100);
 constexpr double kSkewMaxSeconds = 5.0;
 constexpr std::size_t kAddressesMax = 8;
 
@@ -222,37 +225,47 @@ class Diagnosis {
     if (dial_back_.result != CheckResult::kOk) return 0;
     const auto address = parse_mesh_address(request_.listen);
     listener_.emplace(*address);
+    listen_port_ = address->port;
     return address->port;
   }
 
+  // A node whose bulk plane cannot be reached joins, and then never averages: both ports are tried.
   void dial_back() {
-    using schema::DialBackOutcome;
     if (dial_back_.result != CheckResult::kOk) {
       checks_.push_back(dial_back_);
       return;
     }
-    const auto answer = probe_->dial_back(kDialBackPatience);
-    const std::string who = listener_->open() ? "" : " (what listens there now answered)";
-    if (!answer || answer->outcome == DialBackOutcome::kUnknown) {
-      add(skipped("dial-back", "that node did not say what came of it"));
-    } else if (answer->outcome == DialBackOutcome::kBusy) {
-      add(skipped("dial-back", "that node is asked this by others now: try again in a moment"));
-    } else if (answer->outcome == DialBackOutcome::kReached) {
-      add(ok("dial-back", "that node reaches this side at " + answer->address + who));
-    } else {
-      const bool refused = answer->outcome == DialBackOutcome::kRefused;
-      const std::string how = refused                                       ? "refused"
-                              : answer->outcome == DialBackOutcome::kSilent ? "no answer"
-                                                                            : "no way there";
-      add(failed(
-          "dial-back", "that node does not reach this side at " + answer->address + ": " + how,
-          refused
-              ? "something on the way answers for this machine (address translation?), or nothing "
-                "may "
-                "listen on that port here: forward it and set node.advertise"
-              : "let that port and the next one in through this machine's firewall; behind address "
-                "translation, forward them and set node.advertise"));
+    auto answer = probe_->dial_back(kDialBackPatience);
+    if (answer && answer->outcome == schema::DialBackOutcome::kBusy)
+      answer = ask_dial_back(listen_port_);
+    if (add(judge_dial_back("dial-back", answer, !listener_->open()))) dial_back_bulk();
+  }
+
+  void dial_back_bulk() {
+    auto address = *parse_mesh_address(request_.listen);
+    ++address.port;
+    const std::string& set = request_.config.node.listen_bulk;
+    if (!set.empty()) address = parse_mesh_address(set).value_or(HostPort{});
+    DoctorCheck check = judge_listen(address.text(), way_->own_host);
+    check.name = "bulk";
+    if (check.result == CheckResult::kOk) {
+      const BriefListener listener(address);
+      check = judge_dial_back("bulk", ask_dial_back(address.port), !listener.open());
     }
+    checks_.push_back(std::move(check));
+  }
+
+  // With a probe of its own: a greeting names one port. That node takes only so many at a time.
+  std::optional<schema::DialBack> ask_dial_back(std::uint16_t port) const {
+    std::optional<schema::DialBack> answer;
+    for (int i = 0; i < kDialBackTries; ++i) {
+      std::this_thread::sleep_for(kDialBackPause);
+      Probe probe(address_.text(), key_ ? &*key_ : nullptr, port);
+      if (!probe.greet(kGreetPatience).welcome) return std::nullopt;
+      answer = probe.dial_back(kDialBackPatience);
+      if (!answer || answer->outcome != schema::DialBackOutcome::kBusy) break;
+    }
+    return answer;
   }
 
   const DoctorRequest& request_;
@@ -265,6 +278,7 @@ class Diagnosis {
   std::unique_ptr<Probe> probe_;
   std::optional<schema::Welcome> welcome_;
   std::optional<BriefListener> listener_;
+  std::uint16_t listen_port_ = 0;
   DoctorCheck dial_back_;
 };
 
@@ -291,6 +305,30 @@ DoctorCheck judge_listen(const std::string& listen, const std::string& own) {
         "set node.listen = \"0.0.0.0:" + std::to_string(address->port) + "\" and a cluster key");
   return skipped("dial-back", "the way to that node leaves from " + own + ", node.listen is " +
                                   listen + ": the port there cannot be tried this way");
+}
+
+DoctorCheck judge_dial_back(const std::string& name, const std::optional<schema::DialBack>& answer,
+                            bool by_another) {
+  using schema::DialBackOutcome;
+  if (!answer || answer->outcome == DialBackOutcome::kUnknown)
+    return skipped(name, "that node did not say what came of it");
+  if (answer->outcome == DialBackOutcome::kBusy)
+    return skipped(name, "that node is asked this by others now: try again in a moment");
+  const std::string plane = name == "bulk" ? "this side's bulk plane" : "this side";
+  if (answer->outcome == DialBackOutcome::kReached)
+    return ok(name, "that node reaches " + plane + " at " + answer->address +
+                        (by_another ? " (what listens there now answered)" : ""));
+  const bool refused = answer->outcome == DialBackOutcome::kRefused;
+  const std::string how = refused                                       ? "refused"
+                          : answer->outcome == DialBackOutcome::kSilent ? "no answer"
+                                                                        : "no way there";
+  return failed(
+      name, "that node does not reach " + plane + " at " + answer->address + ": " + how,
+      refused
+          ? "something on the way answers for this machine (address translation?), or nothing "
+            "may listen on that port here: forward it and set node.advertise"
+          : "let node.listen's port and the next one in through this machine's firewall; behind "
+            "address translation, forward them and set node.advertise");
 }
 
 DoctorCheck judge_clocks(double here_seconds, double there_seconds) {

@@ -1,7 +1,8 @@
 // Doctor: why a node cannot be reached, or cannot be joined, from this machine. It goes the way
 // that a joining node goes, one check after the other: name, connection, cluster key, handshake,
 // version, cluster, run, model, what the node tells others, clocks, and whether that node can
-// connect back. A failed check says what to do; a check that needs one that failed is not made.
+// connect back to both planes. A failed check says what to do; a check that needs one that failed
+// is not made.
 //
 // It joins nothing: its greeting is a probe (schema: HELLO) under a key made for this once, so that
 // no member learns of it and no node's identity is used. Nothing outside the two machines is asked.
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "node/config.h"
+#include "schema/messages.h"
 
 namespace kith::node {
 
@@ -42,6 +44,10 @@ enum class Greeting { kCurve, kNull, kOther };
 Greeting read_greeting(std::string_view bytes);
 // Whether this side's listening address can be the far end of a connection that leaves from `own`.
 DoctorCheck judge_listen(const std::string& listen, const std::string& own);
+// What a dial-back to one plane ("dial-back": control, "bulk") came to; `by_another`: the doctor
+// could not listen there itself.
+DoctorCheck judge_dial_back(const std::string& name, const std::optional<schema::DialBack>& answer,
+                            bool by_another);
 DoctorCheck judge_clocks(double here_seconds, double there_seconds);
 
 }  // namespace kith::node

@@ -126,10 +126,16 @@ TEST(Doctor, FindsNothingWrongBetweenTwoOfOneRunAndLeavesNoTrace) {
       doctor({node.address(), "-c", cluster.config_file(), "--listen", node.address()});
   EXPECT_EQ(findings.code, 0) << findings.report.dump(2);
   for (const char* name : {"tcp", "key", "handshake", "version", "cluster", "run", "model",
-                           "settings", "advertised", "clock", "dial-back"})
+                           "settings", "advertised", "clock", "dial-back", "bulk"})
     EXPECT_EQ(findings.result(name), "ok") << findings.check(name);
   // Nobody listens there but for the socket that is only bound.
   expect_failure(doctor({node.address(), "--listen", listen}), "dial-back: ", "node.advertise");
+  // The bulk plane has a port of its own, which may be the only one in the way.
+  const Findings bulk_only = doctor({node.address(), "-c", cluster.config_file(), "--listen",
+                                     node.address(), "--set", "node.listen_bulk=" + listen});
+  EXPECT_EQ(bulk_only.result("dial-back"), "ok") << bulk_only.report.dump(2);
+  expect_failure(bulk_only, "bulk: that node does not reach this side's bulk plane at " + listen,
+                 "node.advertise");
   EXPECT_EQ(node.get("/members")["members"].size(), 1U);
   EXPECT_THAT(node.log(), testing::Not(HasSubstr("identity")));
   EXPECT_EQ(node.get("/status")["state"], "training");
