@@ -47,13 +47,21 @@ bool FloodGuard::has_flooded(int fd, Connection& connection) const {
   return *received > connection.received + undelivered_max_;
 }
 
+void FloodGuard::cut(int fd) {
+  if (const auto it = connections_.find(fd); it != connections_.end()) shut_down(fd, it->second);
+}
+
+// libzmq sees the end of the stream and closes it.
+bool FloodGuard::shut_down(int fd, const Connection& connection) {
+  return peer_of(fd) == connection.peer && shutdown(fd, SHUT_RDWR) == 0;
+}
+
 std::size_t FloodGuard::check(TimePoint now) {
   if (now < next_check_) return 0;
   next_check_ = now + kCheckEvery * (1 + connections_.size() / kConnectionsPerInterval);
   std::size_t cut = 0;
   for (auto& [fd, connection] : connections_) {
-    if (!has_flooded(fd, connection) || peer_of(fd) != connection.peer) continue;
-    shutdown(fd, SHUT_RDWR);  // libzmq sees the end of the stream and closes it
+    if (!has_flooded(fd, connection) || !shut_down(fd, connection)) continue;
     connection.received = ~0ULL - undelivered_max_;  // once
     ++cut;
   }

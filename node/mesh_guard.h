@@ -24,6 +24,8 @@ class FloodGuard {
   void opened(int fd);
   void closed(int fd);
   void delivered(int fd);  // a whole message of this connection came out
+  // Shuts it down, unless the descriptor is another connection's by now.
+  void cut(int fd);
   // Looks at every connection, when it is time to. Returns how many were cut.
   std::size_t check(TimePoint now);
   [[nodiscard]] TimePoint next_check() const {
@@ -37,6 +39,7 @@ class FloodGuard {
     bool delivered = false;      // since the last check
   };
   bool has_flooded(int fd, Connection& connection) const;
+  static bool shut_down(int fd, const Connection& connection);
 
   const std::uint64_t undelivered_max_;
   std::unordered_map<int, Connection> connections_;

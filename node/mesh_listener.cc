@@ -95,6 +95,7 @@ void MeshListener::made(int fd) {
 void MeshListener::lost(int fd) {
   live_fds_.erase(fd);
   core_.guard.closed(fd);
+  probes_of_fd_.erase(fd);
   const auto it = route_of_fd_.find(fd);
   if (it == route_of_fd_.end()) return;
   core_.unbind_link(LinkKey::of_route(it->second));
@@ -181,10 +182,35 @@ std::optional<schema::Reject> MeshListener::find_objection(const schema::Hello& 
 
 void MeshListener::on_proof(const Incoming& incoming, const schema::Hello& hello,
                             const schema::Nonce& challenge) {
+  if (hello.probe && !may_probe(incoming)) return;
   if (auto objection = find_objection(hello, challenge))
     return refuse(incoming.routing_id, std::move(*objection));
   if (hello.probe) return answer_probe(incoming, hello);
   welcome(incoming, hello);
+}
+
+bool MeshListener::may_probe(const Incoming& incoming) {
+  drain_monitor();  // counts of this descriptor's earlier connections go first
+  if (!live_fds_.contains(incoming.fd)) return false;  // gone already
+  Probes& probes = probes_of_fd_[incoming.fd];
+  if (++probes.asked <= kProbesMax) return true;
+  if (probes.close_at != TimePoint::max()) return false;
+  refuse(incoming.routing_id, RejectCode::kFull,
+         "more than " + std::to_string(kProbesMax) + " probes on one connection: it is closed");
+  probes.close_at = core_.clock.now() + kLastWords;
+  next_closing_ = std::min(next_closing_, probes.close_at);
+  return false;
+}
+
+void MeshListener::close_due(TimePoint now) {
+  if (now < next_closing_) return;
+  next_closing_ = TimePoint::max();
+  for (auto& [fd, probes] : probes_of_fd_) {
+    if (now >= probes.close_at)
+      core_.guard.cut(fd);  // and forgotten once libzmq says it is lost
+    else
+      next_closing_ = std::min(next_closing_, probes.close_at);
+  }
 }
 
 // A diagnosis is told who we are and is no peer: nothing that it sends later has a sender.
@@ -196,6 +222,7 @@ void MeshListener::answer_probe(const Incoming& incoming, const schema::Hello& h
 }
 
 void MeshListener::tick(TimePoint now) {
+  close_due(now);
   for (const auto& answer : dial_backs_.tick(now))
     core_.send(router_, &answer.routing_id, answer.message);
 }

@@ -186,6 +186,7 @@ void RawClient::look() {
   while (monitor_.next(event)) {
     ready_ |= event.kind == ConnectionEvent::Kind::kReady;
     refused_ |= event.kind == ConnectionEvent::Kind::kRefused;
+    lost_ |= event.kind == ConnectionEvent::Kind::kLost;
   }
 }
 
@@ -197,6 +198,11 @@ bool RawClient::ready() {
 bool RawClient::refused() {
   look();
   return refused_;
+}
+
+bool RawClient::lost() {
+  look();
+  return lost_;
 }
 
 std::optional<schema::Message> raw_handshake(RawClient& client, Node& listener, schema::Hello hello,

@@ -96,13 +96,14 @@ class RawClient {
   [[nodiscard]] void* socket() const { return socket_.get(); }
   [[nodiscard]] bool ready();    // has a connection been made (with the key exchange)?
   [[nodiscard]] bool refused();  // has one been refused?
+  [[nodiscard]] bool lost();     // has one ended?
 
  private:
   void look();
   ZmqContext context_;
   ZmqSocket socket_;
   ConnectionMonitor monitor_;
-  bool ready_ = false, refused_ = false;
+  bool ready_ = false, refused_ = false, lost_ = false;
 };
 
 // Walks a RawClient through the handshake as `identity`, who may be anybody; the last answer

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "node/mesh_dial_back.h"
+#include "node/mesh_listener.h"
 #include "tests/node/mesh_harness.h"
 
 namespace kith::node::testing {
@@ -71,6 +72,26 @@ TEST(MeshProbe, IsWelcomedAndNeverBoundAndWhatItSendsHasNoSender) {
   EXPECT_EQ(node.count<PeerUp>(), 0U);
   EXPECT_EQ(node.count<Received>(), 0U);
   EXPECT_FALSE(node.mesh->linked(stranger.id()));
+}
+
+TEST(MeshProbe, MayAskAFewTimesOnOneConnectionWhichIsThenClosedWithAReason) {
+  Node node(1);
+  const auto stranger = Identity::ephemeral(2);
+  RawClient client(node.address(), nullptr);
+  for (unsigned i = 0; i < MeshListener::kProbesMax; ++i) {
+    const auto answer = raw_handshake(client, node, probe_of(stranger), stranger);
+    ASSERT_TRUE(answer && std::holds_alternative<schema::Welcome>(*answer)) << i;
+  }
+  const auto last = raw_handshake(client, node, probe_of(stranger), stranger);
+  ASSERT_TRUE(last && std::holds_alternative<schema::Reject>(*last));
+  EXPECT_EQ(std::get<schema::Reject>(*last).code, schema::RejectCode::kFull);
+  EXPECT_NE(std::get<schema::Reject>(*last).detail.find("probes on one connection"),
+            std::string::npos);
+  ASSERT_TRUE(run_until({&node}, [&] { return client.lost(); }));
+  // A new connection begins anew, and what is no probe was never counted.
+  RawClient again(node.address(), nullptr);
+  const auto answer = raw_handshake(again, node, probe_of(stranger), stranger);
+  EXPECT_TRUE(answer && std::holds_alternative<schema::Welcome>(*answer));
 }
 
 TEST(MeshProbe, IsRefusedLikeAnyoneWithoutItsProof) {
