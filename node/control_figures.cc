@@ -91,9 +91,28 @@ void ControlLoop::refresh_record() {
   parts_.policy->set_progress(progress_.samples());
 }
 
+void ControlLoop::watch_keys() {
+  if (parts_.control == nullptr) return;
+  const auto before = std::exchange(key_refusals_, {});
+  for (const KeyRefusal& refusal : parts_.control->key_refusals()) {
+    key_refusals_.insert(refusal.peer);
+    if (before.contains(refusal.peer)) continue;
+    say(LogLevel::kWarn, "a seed or member ends the key exchange: do the cluster keys differ?",
+        {{"peer", refusal.peer},
+         {"why", refusal.why},
+         {"check",
+          "cluster.key_file there and here must be the same (sha256sum); if it is, something else "
+          "listens there"}});
+  }
+  for (const std::string& peer : before)
+    if (!key_refusals_.contains(peer))
+      say(LogLevel::kInfo, "that seed or member no longer ends the key exchange", {{"peer", peer}});
+}
+
 void ControlLoop::beat() {
   next_beat_ = now() + preset_.probe_interval;
   if (roster_.view() != nullptr) peers_changed_ = true;  // it is shuffled all the time
+  watch_keys();
   refresh_record();
   const auto& final = finish_.final();
   if (final && finish_.phase() == gossip::FinishPhase::kComplete)
@@ -152,6 +171,7 @@ void ControlLoop::publish_status() {
   status.checkpoints = parts_.checkpointer->stats();
   status.adoptions = adoptions_;
   status.final_accuracy = final_accuracy_;
+  status.key_refusals.assign(key_refusals_.begin(), key_refusals_.end());
   status.waiting_for = waiting_for_;
   status.trouble = trouble_;
   status.final_error = final_error_;

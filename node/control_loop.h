@@ -106,6 +106,8 @@ struct NodeStatus {
   CheckpointStats checkpoints;
   std::uint64_t adoptions = 0;
   double final_accuracy = -1.0;
+  // Addresses that are dialled and end the key exchange (Mesh::key_refusals()).
+  std::vector<std::string> key_refusals;
   std::string waiting_for;  // a sentence while there is something to wait for
   std::string trouble;      // last error, "" if none
   std::string
@@ -176,6 +178,7 @@ class ControlLoop {
   void on_exchange(const gossip::ExchangeEvent& event);
   void beat();  // once per probe interval: our figures, FINAL again, lag
   void refresh_record();
+  void watch_keys();  // says who ends the key exchange, once until that changes
   void refresh_peers();
   void publish_status();
 
@@ -284,6 +287,7 @@ class ControlLoop {
   std::map<std::string, std::string>
       refusals_said_;  // of seeds: said again only when the reason changes
   TimePoint next_status_;
+  std::set<std::string> key_refusals_;  // peers, as said
   std::vector<BulkPeer> bulk_peers_;
   bool peers_changed_ = true;
   std::int64_t depth_ahead_ = 0;  // of the model's depth over our own steps

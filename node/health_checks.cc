@@ -44,6 +44,23 @@ HealthCheck final_check(const NodeStatus& s) {
           Concern::kPeople};
 }
 
+// With members that answer, it is those addresses that are wrong, not this node.
+HealthCheck key_check(const NodeStatus& s) {
+  if (s.key_refusals.empty())
+    return {"key", true, "no address ends the key exchange", Concern::kPeople};
+  const bool somebody = std::ranges::any_of(s.members, [](const gossip::SwimMember& member) {
+    return member.state() == schema::MemberState::kAlive;
+  });
+  const std::size_t more = s.key_refusals.size() - 1;
+  const std::string who =
+      s.key_refusals.front() + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+  if (somebody) return {"key", true, "other members answer, but not " + who, Concern::kPeople};
+  return {"key", false,
+          "the key exchange is ended by " + who +
+              ": compare cluster.key_file there and here (sha256sum)",
+          Concern::kPeople};
+}
+
 HealthCheck checkpoint_check(const NodeStatus& s, Duration every, TimePoint now) {
   const CheckpointStats& c = s.checkpoints;
   if (!c.last_error.empty())
@@ -74,7 +91,7 @@ HealthCheck joined_check(const NodeStatus& s) {
 monitoring::HealthReport health_of(const NodeStatus& status, const compute::TrainerStats& trainer,
                                    Duration checkpoint_every, TimePoint now) {
   return {{trainer_check(status, trainer), loop_check(status, now), members_check(status),
-           checkpoint_check(status, checkpoint_every, now), final_check(status),
+           key_check(status), checkpoint_check(status, checkpoint_every, now), final_check(status),
            joined_check(status)}};
 }
 

@@ -8,7 +8,8 @@
 //   /readyz       who waits until the node takes part
 //   kith health   a person, and the container's health check: also being cut off from all members
 //   it had, a disk that takes no
-//                 checkpoints, and checkpoints that do not come. Waiting for the first members is
+//                 checkpoints, checkpoints that do not come, and a cluster key that nobody shares.
+//                 Waiting for the first members is
 //                 none of these.
 // Pure function.
 #pragma once

@@ -127,6 +127,7 @@ void Mesh::dial(const std::string& address) { impl_->dialler.dial(address); }
 void Mesh::undial(const std::string& address) { impl_->dialler.undial(address); }
 std::size_t Mesh::links_max() const { return impl_->core.settings.links_max; }
 bool Mesh::linked(const NodeId& id) const { return impl_->core.links.link_to(id) != nullptr; }
+std::vector<KeyRefusal> Mesh::key_refusals() const { return impl_->dialler.key_refusals(); }
 const MeshCounters& Mesh::counters() const { return impl_->core.counters; }
 
 bool Mesh::send(const NodeId& to, const schema::Message& message, const Slice& payload) {

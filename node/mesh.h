@@ -92,6 +92,12 @@ struct Received {
   schema::Message message;
   Slice payload;
 };
+// An address that is dialled and ends the key exchange: it has another cluster key, or none, or one
+// where we have none, or no kith node is there.
+struct KeyRefusal {
+  std::string peer;  // as dialled; a name with the address that it stands for
+  std::string why;
+};
 using MeshEvent = std::variant<PeerUp, PeerDown, Refused, DialFailed, Received>;
 
 struct MeshCounters {
@@ -131,6 +137,9 @@ class Mesh {
   // What is left of the setting where open files are few. Whoever dials more than this sees its
   // first links closed again.
   [[nodiscard]] std::size_t links_max() const;
+
+  // Those whose last two connections ended so; nobody who answers or is down.
+  [[nodiscard]] std::vector<KeyRefusal> key_refusals() const;
 
   bool send(const NodeId& to, const schema::Message& message, const Slice& payload = {});
 

@@ -21,6 +21,11 @@ struct MeshDialler::Dealer {
   static Result<std::unique_ptr<Dealer>> open(MeshCore& core, const std::string& endpoint,
                                               std::uint64_t number);
   [[nodiscard]] std::string why_silent() const;
+  [[nodiscard]] bool key_refused() const { return hung_up >= 2; }
+  void forget_trouble() {
+    trouble.clear();
+    hung_up = 0;
+  }
 
   const std::uint64_t number;
   const std::string endpoint;
@@ -33,6 +38,9 @@ struct MeshDialler::Dealer {
   Duration backoff;
   std::uint64_t last_use = 0;
   bool refused = false;  // the last try ended with REJECT
+  // Times in a row that the other side ended the key exchange. Once proves nothing: a process that
+  // is killed does so too.
+  unsigned hung_up = 0;
   std::string trouble;  // what libzmq said last about a connection that failed
 
   Dealer(std::uint64_t its_number, std::string its_endpoint, Duration first_backoff)

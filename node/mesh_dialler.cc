@@ -226,6 +226,18 @@ void MeshDialler::report_failure(const std::string& endpoint, const std::string&
     core_.events.emplace_back(DialFailed{address, without_scheme(endpoint) + ": " + why});
 }
 
+std::vector<KeyRefusal> MeshDialler::key_refusals() const {
+  std::vector<KeyRefusal> refusals;
+  for (const auto& [endpoint, dealer] : dealers_) {
+    if (!dealer->key_refused()) continue;
+    const std::string numeric = without_scheme(endpoint);
+    const auto given = addresses_of(endpoint);
+    const bool by_name = !given.empty() && given.front() != numeric;
+    refusals.push_back({by_name ? given.front() + " (" + numeric + ")" : numeric, dealer->trouble});
+  }
+  return refusals;
+}
+
 std::vector<std::pair<void*, void*>> MeshDialler::handles() const {
   std::vector<std::pair<void*, void*>> handles;
   handles.reserve(order_.size());
@@ -256,16 +268,21 @@ bool MeshDialler::drain(std::size_t index) {
 }
 
 void MeshDialler::on_connection(Dealer& dealer, const ConnectionEvent& event) {
-  if (event.kind == ConnectionEvent::Kind::kRefused) dealer.trouble = event.why;
-  if (event.kind == ConnectionEvent::Kind::kMade) {
+  using Kind = ConnectionEvent::Kind;
+  if (event.kind == Kind::kUnmade) dealer.forget_trouble();
+  if (event.kind == Kind::kRefused) {
+    dealer.trouble = event.why;
+    if (!event.slow) ++dealer.hung_up;
+  }
+  if (event.kind == Kind::kMade) {
     dealer.fd = event.fd;
     core_.guard.opened(event.fd);
-  } else if (event.kind == ConnectionEvent::Kind::kLost) {
+  } else if (event.kind == Kind::kLost) {
     core_.guard.closed(event.fd);
     unlink(dealer);
     dealer.state = Dealer::State::kConnecting;
     dirty_ = true;
-  } else if (event.kind == ConnectionEvent::Kind::kReady) {
+  } else if (event.kind == Kind::kReady) {
     dealer.backoff = core_.retry_min;
     greet(dealer, core_.clock.now());
   }
@@ -281,7 +298,7 @@ void MeshDialler::greet(Dealer& dealer, TimePoint now) {
   hello.signature = {};
   core_.send(dealer.socket, nullptr, hello);
   dealer.state = Dealer::State::kGreeting;
-  dealer.trouble.clear();
+  dealer.forget_trouble();
   dealer.next_try = now + core_.jittered(dealer.backoff);
   dirty_ = true;
 }

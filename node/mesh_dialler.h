@@ -34,6 +34,9 @@ class MeshDialler {
   [[nodiscard]] int resolver_fd() const { return resolver_.fd(); }
   void take_answers();
 
+  // Endpoints whose last connections ended in the key exchange.
+  [[nodiscard]] std::vector<KeyRefusal> key_refusals() const;
+
   struct Dealer;
   // Changes whenever a DEALER was opened or closed: the sockets to poll are others then.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }

@@ -19,7 +19,7 @@ constexpr int kZapEnforceDomain =
     93;  // ZMQ_ZAP_ENFORCE_DOMAIN: hidden behind the draft macro, works by number
 constexpr int kHandshakeMs = 3000;
 constexpr int kUnacknowledgedMs = 10000;  // then the kernel gives the connection up
-constexpr int kKeepaliveIdleSeconds = 2;   // an idle one is asked after, and given up after as long
+constexpr int kKeepaliveIdleSeconds = 2;  // an idle one is asked after, and given up after as long
 constexpr int kKeepaliveIntervalSeconds = 2;
 constexpr int kKeepaliveTimes = 4;
 
@@ -133,8 +133,8 @@ Result<ConnectionMonitor> ConnectionMonitor::attach(const ZmqContext& context,
                                                     const ZmqSocket& socket,
                                                     const std::string& name) {
   constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                          ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                          ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
   const std::string endpoint = "inproc://" + name;
   ConnectionMonitor monitor;
@@ -147,6 +147,26 @@ Result<ConnectionMonitor> ConnectionMonitor::attach(const ZmqContext& context,
              "a monitor that was just bound can be reached");
   return monitor;
 }
+
+namespace {
+
+// The events of a key exchange that failed. `error`: where nothing more is known, errno's value.
+void read_failure(std::uint16_t number, int error, ConnectionEvent& event) {
+  if (number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+    event.why = "the other side has another cluster key";
+  } else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
+    event.why = "no kith node of this cluster answers there, or only one side uses a cluster key";
+  } else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
+    const bool hung_up = error == EPIPE || error == ECONNRESET;
+    event.slow = !hung_up;
+    event.why = hung_up ? "the connection was closed during the key exchange: another cluster key, "
+                          "or no kith node"
+                        : "the key exchange was not finished in time";
+  }
+  if (!event.why.empty()) event.kind = ConnectionEvent::Kind::kRefused;
+}
+
+}  // namespace
 
 bool ConnectionMonitor::next(ConnectionEvent& event) const {
   std::uint8_t head[6] = {};
@@ -167,17 +187,8 @@ bool ConnectionMonitor::next(ConnectionEvent& event) const {
     event.kind = ConnectionEvent::Kind::kMade;
   if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) event.kind = ConnectionEvent::Kind::kReady;
   if (number == ZMQ_EVENT_DISCONNECTED) event.kind = ConnectionEvent::Kind::kLost;
-  const bool refused = number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ||
-                       number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
-                       number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
-  if (!refused) return true;
-  event.kind = ConnectionEvent::Kind::kRefused;
-  event.why =
-      number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? "the other side has another cluster key"
-      : number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
-          ? "no kith node of this cluster answers there, or only one side uses a cluster key"
-          : "the connection was closed during the key exchange: another cluster key, or no kith "
-            "node";
+  if (number == ZMQ_EVENT_CLOSED) event.kind = ConnectionEvent::Kind::kUnmade;
+  read_failure(number, static_cast<int>(value), event);
   return true;
 }
 

@@ -86,9 +86,17 @@ void apply_dialler_options(const ZmqSocket& socket, const SocketSettings& settin
 
 // What libzmq's I/O threads say about the connections of one socket.
 struct ConnectionEvent {
-  enum class Kind { kMade, kReady, kLost, kRefused, kOther } kind = Kind::kOther;
-  int fd = -1;      // kMade, kLost: of the TCP connection
-  std::string why;  // kRefused
+  enum class Kind {
+    kMade,
+    kReady,
+    kLost,
+    kUnmade,   // an attempt ended without a connection
+    kRefused,  // the key exchange failed
+    kOther
+  } kind = Kind::kOther;
+  int fd = -1;        // kMade, kLost: of the TCP connection
+  std::string why;    // kRefused
+  bool slow = false;  // likewise: it was not finished in time, which says nothing of keys
 };
 class ConnectionMonitor {
  public:

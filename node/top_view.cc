@@ -201,10 +201,10 @@ class Screen {
   }
 
   std::string sources() const {
-    return styled(kDim, fitted({"bytes, exchanges, staleness: told by " +
-                                    std::to_string(frame_.told) + " of " +
-                                    std::to_string(frame_.rows.size()) + " themselves",
-                                "the rest by gossip", "RTT-MS: this node's"}));
+    return styled(kDim,
+                  fitted({"bytes, exchanges, staleness: told by " + std::to_string(frame_.told) +
+                              " of " + std::to_string(frame_.rows.size()) + " themselves",
+                          "the rest by gossip", "RTT-MS: this node's"}));
   }
 
   // The columns that fit, and how wide each is.

@@ -161,6 +161,28 @@ TEST(Keys, AClusterWithAKeyTrainsAndANodeWithoutItReachesNothing) {
     EXPECT_EQ(cluster[i].log().find(bytes_of(key).substr(0, 64)), std::string::npos) << "the key is in a log";
 }
 
+TEST(Keys, ANodeWithAnotherKeySaysSoOnceAndItsHealthAndStatusToo) {
+  Cluster cluster(digits_config("linear", 1, "min_step_ms = 5\n"));
+  const std::string key = cluster.folder() + "/cluster.key", other = cluster.folder() + "/other.key";
+  for (const std::string& file : {key, other}) ASSERT_EQ(run_program({kith_path(), "keygen", file}).exit.code, 0);
+  cluster.add(with({"run.epochs=0", "cluster.key_file=" + key}));
+  Node& stranger = cluster.add(with({"cluster.key_file=" + other}));
+  const std::string warning = "a seed or member ends the key exchange: do the cluster keys differ?  peer=" +
+                              cluster[0].address();
+  ASSERT_TRUE(cluster.wait(seconds(20), "the warning", [&] { return stranger.log().find(warning) != std::string::npos; }));
+  EXPECT_NE(stranger.log().find("cluster.key_file there and here must be the same"), std::string::npos);
+  const auto ask = [&](const std::string& command) {
+    return run_program({kith_path(), command, "--at", stranger.folder() + "/data"});
+  };
+  ASSERT_TRUE(cluster.wait(seconds(20), "its health", [&] { return ask("health").exit.code == 10; }));
+  const std::string complaint = "key: the key exchange is ended by " + cluster[0].address();
+  EXPECT_NE(ask("health").output.find("FAIL  " + complaint), std::string::npos) << ask("health").output;
+  EXPECT_NE(ask("status").output.find(complaint), std::string::npos) << ask("status").output;
+  EXPECT_EQ(run_program({kith_path(), "health", "--at", cluster[0].folder() + "/data"}).exit.code, 0);
+  const std::string log = stranger.log();
+  EXPECT_EQ(log.find(warning), log.rfind(warning)) << "said once:\n" << log;
+}
+
 TEST(NonFinite, ALonelyNodeFallsBackThreeTimesAndThenEndsWithOne) {
   Cluster cluster(digits_config("linear", 1, "min_step_ms = 1\n"));
   Node& node = cluster.add({{"--standalone", "--set", "data.mean=0.13", "--set", "data.std=1e-36"}, {}});

@@ -56,6 +56,20 @@ TEST(Health, OfANodeCutOffFromItsMembersIsForPeopleToSeeAndNoReasonToRestartIt) 
   EXPECT_TRUE(report(status).healthy());
 }
 
+TEST(Health, OfANodeWhoseKeyNobodySharesIsForPeopleUnlessMembersAnswer) {
+  NodeStatus status = training();
+  status.key_refusals = {"10.0.0.1:7400", "b:7400 (10.0.0.2:7400)"};
+  EXPECT_FALSE(report(status).well());
+  EXPECT_TRUE(report(status).healthy());
+  EXPECT_EQ(report(status).complaints(),
+            "key: the key exchange is ended by 10.0.0.1:7400 and 1 more: compare cluster.key_file "
+            "there and here (sha256sum)");
+  gossip::SwimMember member;
+  member.held = std::make_shared<const schema::MemberRecord>();
+  status.members.push_back(member);
+  EXPECT_TRUE(is_ok(report(status), "key")) << "those addresses are wrong, not this node";
+}
+
 TEST(Health, OfANodeWhoseDiskIsFullLikewise) {
   NodeStatus status = training();
   status.checkpoints.last_error = "no space left on device";

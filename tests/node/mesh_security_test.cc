@@ -70,6 +70,37 @@ TEST(MeshKey, ANodeWithAnotherKeyReachesNothing) {
   EXPECT_FALSE(a.mesh->linked(b.id()));
 }
 
+// What is down, or reached, is no matter of keys.
+TEST(MeshKey, WhoEndsTheKeyExchangeIsKnownWhileThatLasts) {
+  const auto key = ClusterKey::generate(), other = ClusterKey::generate();
+  Node a(1, quick_settings(Plane::kControl, &key)), b(2, quick_settings(Plane::kControl, &other));
+  auto settings = quick_settings(Plane::kControl, &key);
+  settings.listen = a.address();
+  b.mesh->dial(a.address());
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.mesh->key_refusals().size() == 1; }));
+  EXPECT_EQ(b.mesh->key_refusals()[0].peer, a.address());
+  EXPECT_NE(b.mesh->key_refusals()[0].why.find("key"), std::string::npos);
+  a.stop();
+  ASSERT_TRUE(run_until({&b}, [&] { return b.mesh->key_refusals().empty(); }));
+  a.restart(settings);
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.mesh->key_refusals().size() == 1; }));
+  a.stop();
+  settings.key = &other;
+  a.restart(settings);
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return linked(b, a); }));
+  EXPECT_TRUE(b.mesh->key_refusals().empty());
+}
+
+TEST(MeshKey, WithoutAnyOnOneSideBothKnowIt) {
+  const auto key = ClusterKey::generate();
+  Node a(1, quick_settings(Plane::kControl, &key)), b(2);
+  a.mesh->dial(b.address());
+  b.mesh->dial(a.address());
+  EXPECT_TRUE(run_until({&a, &b}, [&] {
+    return a.mesh->key_refusals().size() == 1 && b.mesh->key_refusals().size() == 1;
+  }));
+}
+
 TEST(MeshKey, ANodeWithoutKeyReachesNothing) {
   const auto key = ClusterKey::generate();
   Node a(1, quick_settings(Plane::kControl, &key)), b(2);
