@@ -82,6 +82,10 @@ Result<std::vector<TopMember>> read_top_members(const std::string& members_json)
   return members;
 }
 
+std::string TopRow::shown_state() const {
+  return member.state == "alive" && !member.run_state.empty() ? member.run_state : member.state;
+}
+
 std::optional<double> TopFrame::fraction() const {
   if (!(self.length_samples > 0) || !(self.progress >= 0)) return std::nullopt;
   return std::min(1.0, self.progress / self.length_samples);

@@ -49,6 +49,8 @@ struct TopRow {
   double samples_per_second = kUnknown, bytes_in_per_second = kUnknown;
   double bytes_out_per_second = kUnknown, exchanges_per_second = kUnknown, staleness = kUnknown;
   std::vector<double> losses;  // oldest first
+  // What it does, of who is alive; else that it is not.
+  [[nodiscard]] std::string shown_state() const;
 };
 
 struct TopFrame {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <functional>
-#include <tuple>
 
 #include "node/text.h"
 
@@ -34,11 +33,6 @@ struct Column {
   std::string (*cell)(const TopRow& row, bool unicode);
 };
 
-std::string state_of(const TopRow& row) {
-  return row.member.state == "alive" && !row.member.run_state.empty() ? row.member.run_state
-                                                                      : row.member.state;
-}
-
 const Column kColumns[] = {
     {"NAME", 0, false,
      [](const TopRow& r, bool) {
@@ -46,7 +40,7 @@ const Column kColumns[] = {
        while (shown_width(name) > kNameMax) name.pop_back();
        return name;
      }},
-    {"STATE", 0, false, [](const TopRow& r, bool) { return state_of(r); }},
+    {"STATE", 0, false, [](const TopRow& r, bool) { return r.shown_state(); }},
     {"STEP", 1, true, [](const TopRow& r, bool) { return format("%.0f", r.member.step); }},
     {"STEP/S", 3, true,
      [](const TopRow& r, bool) { return format("%.1f", r.member.steps_per_second); }},
@@ -293,51 +287,7 @@ class Screen {
   std::size_t first_ = 0, last_ = 0;
 };
 
-// Unknown values count as the least.
-double known(double value) { return std::isnan(value) ? -1e300 : value; }
-
-double key_of(const TopRow& row, TopSort sort) {
-  switch (sort) {
-    case TopSort::kStep:
-      return known(row.member.step);
-    case TopSort::kSpeed:
-      return known(row.member.steps_per_second);
-    case TopSort::kLoss:
-      return known(row.member.loss);
-    case TopSort::kLag:
-      return known(row.member.lag);
-    case TopSort::kBytes:
-      return known(row.bytes_in_per_second + row.bytes_out_per_second);
-    case TopSort::kRoundTrip:
-      return known(row.member.rtt_ms);
-    case TopSort::kName:
-    case TopSort::kState:
-      break;
-  }
-  return 0;
-}
-
 }  // namespace
-
-std::string_view name_of(TopSort sort) {
-  constexpr std::string_view kNames[kTopSorts] = {"name", "state", "step",  "speed",
-                                                  "loss", "lag",   "bytes", "rtt"};
-  return kNames[static_cast<std::size_t>(sort)];
-}
-
-// Names from a to z; numbers from the greatest.
-std::vector<TopRow> sorted(std::vector<TopRow> rows, TopSort sort, bool reverse) {
-  const auto before = [sort](const TopRow& a, const TopRow& b) {
-    if (sort == TopSort::kState && state_of(a) != state_of(b)) return state_of(a) < state_of(b);
-    const double left = key_of(a, sort), right = key_of(b, sort);
-    return left != right
-               ? left > right
-               : std::tie(a.member.name, a.member.id) < std::tie(b.member.name, b.member.id);
-  };
-  std::ranges::sort(rows, before);
-  if (reverse) std::ranges::reverse(rows);
-  return rows;
-}
 
 std::size_t rows_on_screen(const TopOptions& options) {
   constexpr std::size_t kAround = kHeaderLines + 2;
