@@ -47,7 +47,7 @@ class DonorSource {
     Hash256 hash;
     std::uint32_t optimizer_pieces = 0;
     Step optimizer_step = 0;
-    Samples progress = 0;
+    Samples cluster_samples = 0;  // of all nodes together, as far as the donor knows
   };
   virtual Result<Item> item(const ItemKey& key) = 0;
 };

@@ -87,7 +87,7 @@ void StateDonor::serve(TimePoint now, const NodeId& from, Fetcher& fetcher,
   header.hash = item->hash;
   header.optimizer_pieces = item->optimizer_pieces;
   header.optimizer_step = item->optimizer_step;
-  header.progress = item->progress;
+  header.cluster_samples = item->cluster_samples;
   if (header.payload_bytes > 0 && header.chunk_bytes > schema::kChunkBytesMax) {
     return refuse(out, from, message.e, schema::AbortReason::kMismatch);  // cannot be cut
   }

@@ -88,7 +88,6 @@ void ControlLoop::refresh_record() {
   record_ = roster_.own();
   progress_.note_data(record_);
   parts_.policy->set_record(record_);
-  parts_.policy->set_progress(progress_.samples());
 }
 
 void ControlLoop::watch_keys() {
@@ -120,7 +119,7 @@ void ControlLoop::beat() {
                  [](const auto& record) { return record.run_state != RunState::kComplete; });
   refresh_belief();
   count_members();
-  parts_.donor->set_progress(progress_.samples());
+  parts_.donor->set_cluster_samples(progress_.samples());
   if (parts_.exchange == nullptr) return;
   parts_.exchange->set_depth(record_.depth, record_.step, belief_.max_lag);
   consider_lag();

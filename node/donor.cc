@@ -34,14 +34,14 @@ void Donor::set_final(Slice manifest, std::vector<std::int64_t> integers) {
   final_integers_ = std::move(integers);
 }
 
-void Donor::set_progress(Samples progress) {
+void Donor::set_cluster_samples(Samples samples) {
   {
     const std::lock_guard lock(shared_->mutex);
     if (shared_->moments && clock_.now() - shared_->moments->used > kMomentsKept)
       shared_->moments.reset();
   }
   const std::lock_guard lock(mutex_);
-  progress_ = progress;
+  cluster_samples_ = samples;
 }
 
 TimePoint Donor::last_given() const {
@@ -104,12 +104,12 @@ Result<Donor::Item> Donor::from_moments(const ItemKey& key) {
 Result<Donor::Item> Donor::item(const ItemKey& key) {
   std::optional<Slice> manifest;
   std::vector<std::int64_t> integers;
-  Samples progress = 0;
+  Samples cluster_samples = 0;
   {
     const std::lock_guard lock(mutex_);
     manifest = manifest_;
     if (key.final_state) integers = final_integers_;
-    progress = progress_;
+    cluster_samples = cluster_samples_;
     last_given_ = clock_.now();
   }
   if (key.final_state && !manifest)
@@ -123,7 +123,7 @@ Result<Donor::Item> Donor::item(const ItemKey& key) {
     result = whole(integer_slice(integers));
   else if (key.item == StateItem::kIntegers || key.item == StateItem::kOptimizer)
     result = from_moments(key);
-  if (result) result->progress = progress;
+  if (result) result->cluster_samples = cluster_samples;
   return result;
 }
 

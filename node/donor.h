@@ -24,8 +24,8 @@ class Donor final : public gossip::DonorSource {
   // The declared final state: from now on the replica's values do not change, and `manifest`
   // describes them.
   void set_final(Slice manifest, std::vector<std::int64_t> integers);
-  void set_progress(
-      Samples progress);  // each beat; also drops a copy of moments nobody asks for any more
+  // Each beat: what the cluster has done. Also drops a copy of moments nobody asks for any more.
+  void set_cluster_samples(Samples samples);
   [[nodiscard]] TimePoint last_given() const;
 
   Result<Item> item(const gossip::ItemKey& key) override;
@@ -52,7 +52,7 @@ class Donor final : public gossip::DonorSource {
   mutable std::mutex mutex_;        // guards all below
   std::optional<Slice> manifest_;
   std::vector<std::int64_t> final_integers_;
-  Samples progress_ = 0;
+  Samples cluster_samples_ = 0;
   TimePoint last_given_;
 };
 

@@ -42,7 +42,6 @@ Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
     welcome.about = schema::About{identity_.cluster, identity_.run_id, identity_.schema_hash, 0.0};
   const std::lock_guard lock(mutex_);
   welcome.record = record_;
-  welcome.progress = progress_;
   if (plane == Plane::kBulk) return welcome;
   welcome.facts = identity_.facts;
   if (book_ == nullptr || hello.probe) return welcome;
@@ -130,11 +129,6 @@ std::optional<std::string> RunPolicy::judge_welcome(const Welcome& welcome) cons
 void RunPolicy::set_record(const schema::MemberRecord& own) {
   const std::lock_guard lock(mutex_);
   record_ = own;
-}
-
-void RunPolicy::set_progress(Samples progress) {
-  const std::lock_guard lock(mutex_);
-  progress_ = progress;
 }
 
 }  // namespace kith::node

@@ -48,7 +48,6 @@ class RunPolicy final : public HandshakePolicy {
   [[nodiscard]] std::optional<std::string> judge_welcome(const schema::Welcome& welcome) const;
 
   void set_record(const schema::MemberRecord& own);  // signed
-  void set_progress(Samples progress);
   // Before the control Mesh is polled; asked on the control Mesh's thread only.
   void set_book(MemberBook* book) { book_ = book; }
   // A process with our own key that greeted us since the last call, and would outlive us.
@@ -62,7 +61,6 @@ class RunPolicy final : public HandshakePolicy {
   const NodeId self_;
   std::mutex mutex_;  // guards all below
   schema::MemberRecord record_;
-  Samples progress_ = 0;
   std::optional<schema::MemberRecord> twin_;
   MemberBook* book_ = nullptr;  // control Mesh's thread
 };

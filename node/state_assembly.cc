@@ -194,7 +194,7 @@ Status StateAssembly::add(const gossip::StateTransfer::Fetched& fetched) {
     const auto& range = ranges_[fetched.key.index];
     if (bytes.size() != range.count * sizeof(float)) return wrong(range.count * sizeof(float));
     std::memcpy(values_.data() + range.offset, bytes.data(), bytes.size());
-    if (!fetched.key.final_state) arrived_[fetched.key.index] = fetched.header.progress;
+    if (!fetched.key.final_state) arrived_[fetched.key.index] = fetched.header.cluster_samples;
   } else if (fetched.key.item == StateItem::kIntegers) {
     const std::size_t expected = integers_.size() * sizeof(std::int64_t);
     if (bytes.size() != expected) return wrong(expected);

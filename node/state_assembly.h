@@ -35,8 +35,8 @@ class StateAssembly {
   StateAssembly(compute::Replica& replica, std::vector<std::int64_t> integers);
 
   // What is still missing of a running state: fragments that have not arrived, or did when the
-  // cluster's progress was below `not_before`, and the integers (always: they and the moments are
-  // of one safe point of one donor); with the moments' pieces if `with_moments`.
+  // cluster's samples were fewer than `not_before`, and the integers (always: they and the moments
+  // are of one safe point of one donor); with the moments' pieces if `with_moments`.
   [[nodiscard]] gossip::FetchOrder missing(bool with_moments, Samples not_before) const;
   // Describes the values and integers that are here.
   [[nodiscard]] Manifest manifest(const FinalFacts& facts) const;
@@ -59,7 +59,7 @@ class StateAssembly {
   std::vector<compute::FragmentRange> ranges_;
   std::vector<float> values_;
   std::vector<std::int64_t> integers_;
-  std::map<FragmentIndex, Samples> arrived_;  // of a running state: the donor's progress then
+  std::map<FragmentIndex, Samples> arrived_;  // of a running state: the cluster's samples then
   std::map<std::uint32_t, std::vector<std::byte>> optimizer_;
   std::size_t bytes_ = 0;
 };

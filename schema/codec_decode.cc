@@ -136,7 +136,6 @@ Status read(wire::Welcome::Reader in, Welcome& out) {
   KITH_TRY(read(in.getRecord(), out.record));
   KITH_TRY(read(in.getRecords(), kWelcomeRecordsMax, out.records));
   KITH_TRY(read(in.getFacts(), out.facts));
-  out.progress = in.getProgress();
   out.seen_incarnation = in.getSeenIncarnation();
   read(in.getNonce(), out.nonce);
   read(in.getPeerNonce(), out.peer_nonce);
@@ -242,7 +241,7 @@ Status read(wire::StateHeader::Reader in, StateHeader& out) {
   read(in.getHash(), out.hash.bytes);
   out.optimizer_pieces = in.getOptimizerPieces();
   out.optimizer_step = in.getOptimizerStep();
-  out.progress = in.getProgress();
+  out.cluster_samples = in.getClusterSamples();
   return check_numbers(out);
 }
 

@@ -65,7 +65,6 @@ Status read(wire::News::Reader in, News& out) {
   out.accusations.resize(accusations.size());
   for (unsigned i = 0; i < accusations.size(); ++i)
     KITH_TRY(read(accusations[i], out.accusations[i]));
-  out.progress = in.getProgress();
   return {};
 }
 
@@ -162,7 +161,6 @@ Status read(wire::Digest::Reader in, Digest& out) {
   const auto buckets = in.getBuckets();
   KITH_TRY(check_bucket_hashes(buckets.size()));
   for (const std::uint64_t hash : buckets) out.buckets.push_back(hash);
-  out.progress = in.getProgress();
   return {};
 }
 

@@ -113,7 +113,6 @@ void write(wire::Envelope::Builder envelope, const Welcome& in) {
   auto out = envelope.initWelcome();
   write(out.initRecord(), in.record);
   write(out.initFacts(facts_count(in.facts)), in.facts);
-  out.setProgress(in.progress);
   out.setSeenIncarnation(in.seen_incarnation);
   write(out.initNonce(), in.nonce);
   write(out.initPeerNonce(), in.peer_nonce);
@@ -226,7 +225,7 @@ void write(wire::Envelope::Builder envelope, const StateHeader& in) {
   write(out.initHash(), in.hash.bytes);
   out.setOptimizerPieces(in.optimizer_pieces);
   out.setOptimizerStep(in.optimizer_step);
-  out.setProgress(in.progress);
+  out.setClusterSamples(in.cluster_samples);
 }
 
 // ---- framing

@@ -59,7 +59,6 @@ void write(wire::Envelope::Builder envelope, wire::News::Builder out, const News
   require(check_count(in.accusations.size(), kNewsAccusationsMax, "accusations"));
   auto accusations = out.initAccusations(static_cast<unsigned>(in.accusations.size()));
   for (unsigned i = 0; i < accusations.size(); ++i) write(accusations[i], in.accusations[i]);
-  out.setProgress(in.progress);
   write(out.initRecords(fitting(in.records, used_bytes(envelope))), in.records);
 }
 
@@ -176,7 +175,6 @@ void write(wire::Envelope::Builder envelope, const Digest& in) {
   auto out = envelope.initDigest();
   auto buckets = out.initBuckets(kDigestBuckets);
   for (unsigned i = 0; i < kDigestBuckets; ++i) buckets.set(i, in.buckets[i]);
-  out.setProgress(in.progress);
 }
 
 void write(wire::Envelope::Builder envelope, const Sync& in) {

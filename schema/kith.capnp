@@ -2,7 +2,8 @@
 # messages as plain structs, in the same order but for the retired; schema/codec_*.cc translate, and are the only code that sees this file.
 #
 # How this file may change, for ever:
-#   - a field's or enumerant's number (@n) is never reused, renumbered or given another type or meaning;
+#   - a field's or enumerant's number (@n) is never reused, renumbered or given another type or meaning; one that is used
+#     no more keeps its number as `obsoleteN`, is sent as 0 and not read;
 #   - a new field goes to the end of its struct, and zero must mean "as before";
 #   - an unknown member of Envelope's union, or an unknown enumerant, is counted and ignored by the receiver (but an
 #     unknown RejectCode or AbortReason is read as `unknown`, because the message says enough without it).
@@ -181,7 +182,7 @@ struct Welcome {
   record @0 :MemberRecord;           # the listener's own
   records @1 :List(MemberRecord);    # <= 64 others
   facts @2 :List(Fact);              # <= 64, the listener's
-  progress @3 :UInt64;               # samples: cluster progress that the listener knows
+  obsolete3 @3 :UInt64;              # retired: sent as 0, not read
   seenIncarnation @4 :UInt64;        # highest incarnation held for the dialler, which must be above
   nonce @5 :Bytes32;                 # the listener's
   peerNonce @6 :Bytes32;             # the dialler's
@@ -262,7 +263,7 @@ struct News {
   # records are left out from the end when the message would exceed 64 KiB]
   records @0 :List(MemberRecord);    # <= 64, the sender's own first
   accusations @1 :List(Accusation);  # <= 64
-  progress @2 :UInt64;               # retired: sent as 0, not read; progress follows from the records
+  obsolete2 @2 :UInt64;              # retired: sent as 0, not read
 }
 
 struct Ping {
@@ -301,7 +302,7 @@ struct Gossip {
 struct Digest {
   # Control: to one random member, each sync interval; answered by SYNC if something differs. [560 bytes]
   buckets @0 :List(UInt64);          # 64, by the first 6 bits of the id: sum of hashes of (id, incarnation) of its living
-  progress @1 :UInt64;               # retired: sent as 0, not read
+  obsolete1 @1 :UInt64;              # retired: sent as 0, not read
 }
 
 struct DigestEntry {
@@ -483,5 +484,5 @@ struct StateHeader {
   hash @5 :Bytes32;             # BLAKE2b-256 of the item's bytes
   optimizerPieces @6 :UInt32;
   optimizerStep @7 :UInt64;
-  progress @8 :UInt64;          # samples
+  clusterSamples @8 :UInt64;    # of all nodes together, as the donor knows them
 }

@@ -137,7 +137,6 @@ struct Welcome {
   MemberRecord record;               // the listener's own
   std::vector<MemberRecord> records; // <= 64 others; encode() leaves out the last ones if 64 KiB would be exceeded
   Facts facts;                       // the listener's, so that a joiner can take what it left open
-  Samples progress = 0;              // cluster progress the listener knows
   Incarnation seen_incarnation = 0;  // highest incarnation held for the dialler (it must be above)
   Nonce nonce{};                     // the listener's
   Nonce peer_nonce{};                // the dialler's
@@ -193,7 +192,6 @@ Hash256 accusation_hash(const Accusation& accusation);
 struct News {
   std::vector<MemberRecord> records;      // <= 64; encode() leaves out the last ones if 64 KiB would be exceeded
   std::vector<Accusation> accusations;    // <= 64
-  Samples progress = 0;                   // retired: not read
   bool operator==(const News&) const = default;
 };
 
@@ -233,7 +231,6 @@ struct Gossip {
 // hashes of (id, incarnation) of the living in it. Answered by SYNC if something differs. About 600 bytes.
 struct Digest {
   std::vector<std::uint64_t> buckets;     // 64
-  Samples progress = 0;                   // retired: not read
   bool operator==(const Digest&) const = default;
 };
 struct DigestEntry {
@@ -400,7 +397,7 @@ struct StateHeader {
   Hash256 hash;                      // of the item's bytes
   std::uint32_t optimizer_pieces = 0;
   Step optimizer_step = 0;
-  Samples progress = 0;
+  Samples cluster_samples = 0;       // of all nodes together, as the donor knows them
   bool operator==(const StateHeader&) const = default;
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t kBytes32 = 4 * kWord;
 constexpr std::size_t kRecordFixed =
     43 * kWord;  // numbers, pointers, signature, three values of 32 bytes
 constexpr std::size_t kAccusation = 20 * kWord;  // number, three pointers, two ids, signature
-constexpr std::size_t kNewsFixed = 3 * kWord;    // progress, two pointers
+constexpr std::size_t kNewsFixed = 3 * kWord;    // a retired number, two pointers
 constexpr std::size_t kDigestEntry = 7 * kWord;
 
 std::size_t rounded(std::size_t bytes) { return (bytes + kWord - 1) / kWord * kWord; }

@@ -39,7 +39,7 @@ void expect_all(Transfers& t, const std::vector<ItemKey>& keys, const std::strin
     const Slice bytes = fetched.bytes.contiguous();
     const Slice& want = t.donor(1).items[fetched.key];
     EXPECT_TRUE(std::ranges::equal(bytes.bytes(), want.bytes())) << what;
-    EXPECT_EQ(fetched.header.progress, 77U);
+    EXPECT_EQ(fetched.header.cluster_samples, 77U);
   }
   EXPECT_EQ(got.size(), keys.size()) << what;
   EXPECT_FALSE(t[0].fetching());

@@ -34,7 +34,7 @@ class ToyDonor final : public DonorSource {
     item.hash = lie ? Hash256{} : hash_bytes(it->second.bytes());
     item.optimizer_pieces = pieces;
     item.optimizer_step = step;
-    item.progress = 77;
+    item.cluster_samples = 77;
     return item;
   }
   void put(const ItemKey& key, std::size_t bytes) {

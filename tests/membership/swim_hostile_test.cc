@@ -33,7 +33,7 @@ class Fuzzer {
       case 3:
         return schema::Nack{random_.below(2000), any_id(), news()};
       case 4:
-        return schema::Digest{numbers(random_.below(100)), random_.next()};
+        return schema::Digest{numbers(random_.below(100))};
       case 5:
         return sync();
       case 6:
@@ -66,7 +66,6 @@ class Fuzzer {
   }
   schema::News news() {
     schema::News out;
-    out.progress = random_.below(1000);
     for (std::size_t i = random_.below(70); i > 0; --i) out.records.push_back(record());
     for (std::size_t i = random_.below(70); i > 0; --i) {
       Accusation accusation{any_id(),

@@ -171,7 +171,7 @@ TEST(Strangers, AreNotAnswered) {
   Swim& swim = network.swim(0);
   swim.take_outgoing();
   swim.on_message(network.now(), test_id(77), schema::Ping{1, {}});
-  swim.on_message(network.now(), test_id(77), schema::Digest{std::vector<std::uint64_t>(64, 9), 1});
+  swim.on_message(network.now(), test_id(77), schema::Digest{std::vector<std::uint64_t>(64, 9)});
   EXPECT_TRUE(swim.take_outgoing().empty());
 }
 
@@ -220,7 +220,7 @@ TEST(Digests, OfOneMemberAreAnsweredOnlySoOften) {
   swim.take_outgoing();
   for (int i = 0; i < 1000; ++i)
     swim.on_message(network.now(), network.node(1).id,
-                    schema::Digest{std::vector<std::uint64_t>(64, 9), 0});
+                    schema::Digest{std::vector<std::uint64_t>(64, 9)});
   EXPECT_LE(swim.take_outgoing().size(), 8U);
 }
 
@@ -234,7 +234,7 @@ TEST(Nonsense, ChangesNothing) {
   sync.entries.resize(100);
   sync.wanted.assign(100, test_id(55));
   swim.on_message(network.now(), from, sync);
-  swim.on_message(network.now(), from, schema::Digest{{1, 2, 3}, 5});
+  swim.on_message(network.now(), from, schema::Digest{{1, 2, 3}});
   swim.on_message(network.now(), from, schema::Pong{999, network.node(2).id, {}});
   swim.on_message(network.now(), from, schema::Nack{999, network.node(2).id, {}});
   swim.on_message(network.now(), from, schema::PingRequest{1, test_id(56), {}});

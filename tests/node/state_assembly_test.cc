@@ -132,7 +132,7 @@ TEST(StateAssembly, LacksOnlyWhatHasNotArrivedOrIsTooOld) {
   const std::vector<float> four = {1, 2, 3, 4};
   for (const FragmentIndex f : {0U, 1U}) {
     auto item = fetched({StateItem::kFragment, f, false}, four);
-    item.header.progress = 100 + 50 * f;
+    item.header.cluster_samples = 100 + 50 * f;
     ASSERT_TRUE(assembly.add(item));
   }
   const ItemKey first{StateItem::kFragment, 0, false}, third{StateItem::kFragment, 2, false};

@@ -311,8 +311,8 @@ TEST(EncodeDeathTest, NamesTheFieldThatBreaksALimit) {
   EXPECT_DEATH(encode(Digest{}), "buckets has 0");
   EXPECT_DEATH(encode(View{}), "kind has the unknown value 0");
   EXPECT_DEATH(encode(Sync{{64}, {}, {}, {}}), "bucket is 64");
-  EXPECT_DEATH(encode(Gossip{{{}, {Accusation{}}, 0}}), "accusation.subject is zero");
-  EXPECT_DEATH(encode(Ping{1, {std::vector<MemberRecord>(65), {}, 0}}), "records has 65");
+  EXPECT_DEATH(encode(Gossip{{{}, {Accusation{}}}}), "accusation.subject is zero");
+  EXPECT_DEATH(encode(Ping{1, {std::vector<MemberRecord>(65), {}}}), "records has 65");
   // Asking again with nothing but the id left is legal.
   Propose asking;
   asking.attempt = 3;

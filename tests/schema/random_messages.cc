@@ -144,7 +144,6 @@ void draw(Draw& d, Welcome& m) {
   m.record = record(d);
   m.records = records(d, 16);  // more may not fit beside many facts
   m.facts = facts(d);
-  m.progress = d.number();
   m.seen_incarnation = d.number();
   d.fill(m.nonce);
   d.fill(m.peer_nonce);
@@ -247,7 +246,7 @@ void draw(Draw& d, StateHeader& m) {
   d.fill(m.hash.bytes);
   m.optimizer_pieces = d.small();
   m.optimizer_step = d.number();
-  m.progress = d.number();
+  m.cluster_samples = d.number();
 }
 
 NodeId id(Draw& d) {
@@ -271,7 +270,6 @@ News news(Draw& d, std::size_t records_max = 32) {
   out.records = records(d, records_max);
   out.accusations.resize(d.up_to(kNewsAccusationsMax));
   for (Accusation& a : out.accusations) a = accusation(d);
-  out.progress = d.number();
   return out;
 }
 
@@ -293,7 +291,6 @@ void draw(Draw& d, Gossip& m) { m.news = news(d); }
 void draw(Draw& d, Digest& m) {
   m.buckets.resize(kDigestBuckets);
   for (std::uint64_t& hash : m.buckets) hash = d.number();
-  m.progress = d.number();
 }
 void draw(Draw& d, Sync& m) {
   m.buckets.resize(d.up_to(kDigestBuckets));

@@ -97,7 +97,7 @@ Welcome welcome(Distinct& d) {
   m.record = record(d);
   m.records = {record(d), record(d), record(d)};
   m.facts = {{d.text("run.seed"), d.text("7")}};
-  m.progress = d.number();
+  (void)d.number();  // retired: a value is passed over, so that golden bytes stay
   m.seen_incarnation = d.number();
   d.fill(m.nonce);
   d.fill(m.peer_nonce);
@@ -195,7 +195,7 @@ StateHeader state_header(Distinct& d) {
   d.fill(m.hash.bytes);
   m.optimizer_pieces = d.small();
   m.optimizer_step = d.number();
-  m.progress = d.number();
+  m.cluster_samples = d.number();
   return m;
 }
 
@@ -215,7 +215,9 @@ Accusation accusation(Distinct& d) {
 }
 
 News news(Distinct& d) {
-  return {{record(d), record(d)}, {accusation(d), accusation(d)}, d.number()};
+  News out{{record(d), record(d)}, {accusation(d), accusation(d)}};
+  (void)d.number();  // retired
+  return out;
 }
 
 DigestEntry entry(Distinct& d) { return {id(d), d.number(), d.number(), MemberState::kSuspect}; }
@@ -223,7 +225,7 @@ DigestEntry entry(Distinct& d) { return {id(d), d.number(), d.number(), MemberSt
 Digest digest(Distinct& d) {
   Digest m;
   while (m.buckets.size() < kDigestBuckets) m.buckets.push_back(d.number());
-  m.progress = d.number();
+  (void)d.number();  // retired
   return m;
 }
 

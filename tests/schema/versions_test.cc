@@ -102,6 +102,32 @@ TEST(RetiredMessage, IsIncompatibleAndNotCorrupt) {
   EXPECT_EQ(decoded.error().code, ErrorCode::kIncompatible) << decoded.error().message;
 }
 
+// Golden bytes of the time before still carry numbers there: see corpus_test.cc.
+TEST(RetiredField, IsSentAsZeroAndNotRead) {
+  const auto old_digest = build([](wire::Envelope::Builder e) {
+    auto digest = e.initDigest();
+    digest.initBuckets(kDigestBuckets);
+    digest.setObsolete1(7);
+  });
+  const auto read = decode(old_digest);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(encode(*read),
+            build([](wire::Envelope::Builder e) { e.initDigest().initBuckets(kDigestBuckets); }));
+  const auto old_news =
+      build([](wire::Envelope::Builder e) { e.initGossip().initNews().setObsolete2(7); });
+  const auto gossip = decode(old_news);
+  ASSERT_TRUE(gossip) << gossip.error().message;
+  EXPECT_TRUE(*gossip == Message(Gossip{}));
+  EXPECT_NE(encode(*gossip), old_news);
+  const Message welcome = sample_messages()[2];
+  auto sent = encode(welcome), golden = corpus(2, "valid");
+  ASSERT_EQ(sent.size(), golden.size());
+  std::size_t words_that_differ = 0;
+  for (std::size_t i = 0; i < sent.size(); i += 8)
+    if (std::memcmp(sent.data() + i, golden.data() + i, 8) != 0) ++words_that_differ;
+  EXPECT_EQ(words_that_differ, 1U) << "the retired number, and nothing else";
+}
+
 TEST(LaterVersion, WithAStateThatThisOneLacksIsIncompatibleAndNotCorrupt) {
   const auto decoded = decode(build([](wire::Envelope::Builder e) {
     e.initGossip().initNews().initRecords(2)[1].setState(wire::MemberState(4));

@@ -40,7 +40,6 @@ schema::News news(unsigned records, unsigned accusations, bool full) {
     a.signature.fill(9);
     n.accusations.push_back(a);
   }
-  n.progress = 5;
   return n;
 }
 
@@ -66,7 +65,7 @@ std::vector<schema::Message> messages() {
       }
     }
   }
-  all.emplace_back(schema::Digest{std::vector<std::uint64_t>(schema::kDigestBuckets, 3), 5});
+  all.emplace_back(schema::Digest{std::vector<std::uint64_t>(schema::kDigestBuckets, 3)});
   schema::Leave leave{record(1, true)};
   leave.record.left = true;
   leave.record.state = schema::MemberState::kLeft;
