@@ -306,6 +306,8 @@ Result<Message> read(wire::Envelope::Reader in) {
       return read_as<View>(in.getView());
     case wire::Envelope::DIAL_BACK:
       return read_as<DialBack>(in.getDialBack());
+    case wire::Envelope::TALLY:
+      return read_as<Tally>(in.getTally());
     case wire::Envelope::HEARTBEAT:
       return fail(ErrorCode::kIncompatible, "HEARTBEAT, which is retired");
   }

@@ -47,12 +47,18 @@ Status read(wire::Accusation::Reader in, Accusation& out) {
   return check_numbers(out);
 }
 
-Status read(wire::DigestEntry::Reader in, DigestEntry& out) {
-  std::uint8_t* id = out.id.bytes.data();
+// Ids within lists are words of the entry itself.
+template <typename Entry>
+void read_id(Entry in, NodeId& out) {
+  std::uint8_t* id = out.bytes.data();
   store_word(in.getId0(), id);
   store_word(in.getId1(), id + 8);
   store_word(in.getId2(), id + 16);
   store_word(in.getId3(), id + 24);
+}
+
+Status read(wire::DigestEntry::Reader in, DigestEntry& out) {
+  read_id(in, out.id);
   out.incarnation = in.getIncarnation();
   out.version = in.getVersion();
   return read_enum(in.getState(), MemberState::kLeft, "entry.state", out.state);
@@ -90,6 +96,21 @@ Status read_entries(capnp::List<wire::DigestEntry>::Reader in, std::vector<Diges
   out.resize(in.size());
   for (unsigned i = 0; i < in.size(); ++i) KITH_TRY(read(in[i], out[i]));
   return {};
+}
+
+void read(wire::TallyEntry::Reader in, TallyEntry& out) {
+  read_id(in, out.id);
+  out.samples = in.getSamples();
+  out.steps = in.getSteps();
+  std::uint8_t* data = out.data_fingerprint.bytes.data();
+  store_word(in.getData0(), data);
+  store_word(in.getData1(), data + 8);
+  store_word(in.getData2(), data + 16);
+  store_word(in.getData3(), data + 24);
+  out.data_samples = in.getDataSamples();
+  out.shard_samples = in.getShardSamples();
+  out.shard_index = in.getShardIndex();
+  out.shard_count = in.getShardCount();
 }
 
 Status read_wanted(capnp::List<wire::Bytes32>::Reader in, std::vector<NodeId>& out) {
@@ -178,6 +199,17 @@ Status read(wire::View::Reader in, View& out) {
   read(in.getOrigin(), out.origin.bytes);
   KITH_TRY(check_numbers(out));
   return read(in.getRecords(), kViewRecordsMax, out.records);
+}
+
+Status read(wire::Tally::Reader in, Tally& out) {
+  out.digest = in.getDigest();
+  out.asks = in.getAsks();
+  read(in.getBegin(), out.begin.bytes);
+  const auto entries = in.getEntries();
+  KITH_TRY(check_count(entries.size(), kTallyEntriesMax, "entries"));
+  out.entries.resize(entries.size());
+  for (unsigned i = 0; i < entries.size(); ++i) read(entries[i], out.entries[i]);
+  return {};
 }
 
 }  // namespace kith::schema

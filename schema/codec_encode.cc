@@ -230,12 +230,13 @@ void write(wire::Envelope::Builder envelope, const StateHeader& in) {
 
 // ---- framing
 
-// Those with facts or records, and SYNC with its entries.
+// Those with facts or records, and SYNC and TALLY with their entries.
 bool may_be_large(const Message& message) {
   return std::visit(
       [](const auto& body) {
         return requires { body.record; }
         || requires { body.records; }
+        || requires { body.entries; }
         || requires { body.news; };
       },
       message);

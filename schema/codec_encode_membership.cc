@@ -42,15 +42,36 @@ void write(wire::Accusation::Builder out, const Accusation& in) {
   write(out.initSignature(), in.signature);
 }
 
-void write(wire::DigestEntry::Builder out, const DigestEntry& in) {
-  const std::uint8_t* id = in.id.bytes.data();
+// Ids within lists are words of the entry itself.
+template <typename Entry>
+void write_id(Entry out, const NodeId& in) {
+  const std::uint8_t* id = in.bytes.data();
   out.setId0(load_word(id));
   out.setId1(load_word(id + 8));
   out.setId2(load_word(id + 16));
   out.setId3(load_word(id + 24));
+}
+
+void write(wire::DigestEntry::Builder out, const DigestEntry& in) {
+  write_id(out, in.id);
   out.setIncarnation(in.incarnation);
   out.setVersion(in.version);
   out.setState(number<wire::MemberState>(in.state));
+}
+
+void write(wire::TallyEntry::Builder out, const TallyEntry& in) {
+  write_id(out, in.id);
+  out.setSamples(in.samples);
+  out.setSteps(in.steps);
+  const std::uint8_t* data = in.data_fingerprint.bytes.data();
+  out.setData0(load_word(data));
+  out.setData1(load_word(data + 8));
+  out.setData2(load_word(data + 16));
+  out.setData3(load_word(data + 24));
+  out.setDataSamples(in.data_samples);
+  out.setShardSamples(in.shard_samples);
+  out.setShardIndex(in.shard_index);
+  out.setShardCount(in.shard_count);
 }
 
 // Last in its message: its records take what the rest left.
@@ -197,6 +218,16 @@ void write(wire::Envelope::Builder envelope, const View& in) {
   out.setSequence(in.sequence);
   write(out.initOrigin(), in.origin.bytes);
   write(out.initRecords(fitting(in.records, used_bytes(envelope))), in.records);
+}
+
+void write(wire::Envelope::Builder envelope, const Tally& in) {
+  require(check_count(in.entries.size(), kTallyEntriesMax, "entries"));
+  auto out = envelope.initTally();
+  out.setDigest(in.digest);
+  out.setAsks(in.asks);
+  write(out.initBegin(), in.begin.bytes);
+  auto entries = out.initEntries(static_cast<unsigned>(in.entries.size()));
+  for (unsigned i = 0; i < entries.size(); ++i) write(entries[i], in.entries[i]);
 }
 
 }  // namespace kith::schema

@@ -49,5 +49,6 @@ Status read(wire::Gossip::Reader in, Gossip& out);
 Status read(wire::Digest::Reader in, Digest& out);
 Status read(wire::Sync::Reader in, Sync& out);
 Status read(wire::View::Reader in, View& out);
+Status read(wire::Tally::Reader in, Tally& out);
 
 }  // namespace kith::schema

@@ -50,5 +50,6 @@ void write(wire::Envelope::Builder envelope, const Gossip& in);
 void write(wire::Envelope::Builder envelope, const Digest& in);
 void write(wire::Envelope::Builder envelope, const Sync& in);
 void write(wire::Envelope::Builder envelope, const View& in);
+void write(wire::Envelope::Builder envelope, const Tally& in);
 
 }  // namespace kith::schema

@@ -49,6 +49,7 @@ struct Envelope {
     sync @22 :Sync;
     view @23 :View;
     dialBack @24 :DialBack;
+    tally @25 :Tally;
   }
 }
 
@@ -345,6 +346,32 @@ struct View {
   sequence @2 :UInt64;               # the origin's
   origin @3 :Bytes32;                # who joins or shuffles
   records @4 :List(MemberRecord);    # <= 32: the joiner's, or a sample of the sender's views
+}
+
+struct TallyEntry {
+  # What one member has done, and the data that it held. [104 bytes within a list]
+  id0 @0 :UInt64;                    # the id, word by word as in Bytes32
+  id1 @1 :UInt64;
+  id2 @2 :UInt64;
+  id3 @3 :UInt64;
+  samples @4 :UInt64;
+  steps @5 :UInt64;
+  data0 @6 :UInt64;                  # the data's fingerprint, likewise
+  data1 @7 :UInt64;
+  data2 @8 :UInt64;
+  data3 @9 :UInt64;
+  dataSamples @10 :UInt64;           # of the whole file; 0: unknown, and so is all about data
+  shardSamples @11 :UInt64;
+  shardIndex @12 :UInt32;
+  shardCount @13 :UInt32;            # 0: all of it, or a share of all that changes
+}
+
+struct Tally {
+  # Control: what members have done of which the receiver may have no record. [104 bytes + 104 an entry]
+  digest @0 :UInt64;                 # sum over all entries that the sender could tell
+  asks @1 :Bool;                     # to be answered by a TALLY with entries, if there the digest differs
+  begin @2 :Bytes32;                 # wanted, or told, are entries of this id and those above it
+  entries @3 :List(TallyEntry);      # <= 400, by id; that many: there may be more
 }
 
 struct Leave {

@@ -43,6 +43,7 @@ struct NameOf {
   const char* operator()(const Sync&) const { return "SYNC"; }
   const char* operator()(const View&) const { return "VIEW"; }
   const char* operator()(const DialBack&) const { return "DIAL_BACK"; }
+  const char* operator()(const Tally&) const { return "TALLY"; }
 };
 
 constexpr PlaneRule kBothPlanes{true, true};
@@ -74,6 +75,7 @@ struct PlanesOf {
   PlaneRule operator()(const Sync&) const { return kControlOnly; }
   PlaneRule operator()(const View&) const { return kControlOnly; }
   PlaneRule operator()(const DialBack&) const { return kControlOnly; }
+  PlaneRule operator()(const Tally&) const { return kControlOnly; }
 };
 
 void add_identity(Hasher& hasher, const MemberRecord& r) {
@@ -103,7 +105,8 @@ Hash256 signing_hash(const MemberRecord& record) {
   add_data(hasher, record);
   hasher.add(raw(record.transport_key)).add(std::uint64_t{record.key_epoch});
   hasher.add(record.version_text).add(record.boot_nonce);
-  hasher.add(static_cast<std::uint64_t>(record.left)).add(static_cast<std::uint64_t>(record.shares_data));
+  hasher.add(static_cast<std::uint64_t>(record.left))
+      .add(static_cast<std::uint64_t>(record.shares_data));
   hasher.add(record.depth);
   return hasher.finish();
 }

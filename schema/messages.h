@@ -36,6 +36,7 @@ inline constexpr std::size_t kDigestBuckets = 64;
 inline constexpr std::size_t kSyncEntriesMax = 512;
 inline constexpr std::size_t kSyncWantedMax = 64;
 inline constexpr std::size_t kViewRecordsMax = 32;
+inline constexpr std::size_t kTallyEntriesMax = 400;
 inline constexpr std::uint32_t kViewTtlMax = 16;
 inline constexpr std::size_t kRejectDetailBytesMax = 1024;
 inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
@@ -264,6 +265,28 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
+// What one member has done, and the data that it held.
+struct TallyEntry {
+  NodeId id;
+  Samples samples = 0;
+  Step steps = 0;
+  Hash256 data_fingerprint;
+  Samples data_samples = 0;               // of the whole file; 0: unknown, and so is all about data
+  Samples shard_samples = 0;
+  std::uint32_t shard_index = 0;
+  std::uint32_t shard_count = 0;          // 0: all of it, or a share of all that changes
+  bool operator==(const TallyEntry&) const = default;
+};
+// TALLY: control: what members have done of which the receiver may have no record (gone before it came). One that asks has no
+// entries; it is answered by one with entries if the other could tell something else.
+struct Tally {
+  std::uint64_t digest = 0;               // sum over all entries that the sender could tell
+  bool asks = false;
+  NodeId begin;                           // wanted, or told, are entries of this id and those above it
+  std::vector<TallyEntry> entries;        // <= 400, by id; that many: there may be more
+  bool operator==(const Tally&) const = default;
+};
+
 // LEAVE: control, to every member, once, signed: this node goes and must not be shown as failed.
 struct Leave {
   MemberRecord record;               // state = kLeft
@@ -403,7 +426,7 @@ struct StateHeader {
 
 using Message = std::variant<Hello, Challenge, Welcome, Reject, Leave, Final, Propose, Chunk, Credit, ResultMessage,
                              Ack, Busy, Aborted, StateRequest, StateHeader, Ping, Pong, PingRequest, Nack, Gossip, Digest,
-                             Sync, View, DialBack>;
+                             Sync, View, DialBack, Tally>;
 
 // Lower-case words for people and JSON: "training", "alive".
 const char* name_of(RunState state);

@@ -53,7 +53,7 @@ std::size_t bytes_of(const schema::Message& message) {
       [](const auto& m) -> std::size_t {
         std::size_t out = 64;
         if constexpr (requires { m.news; }) out += bytes_of(m.news);
-        if constexpr (requires { m.entries; }) out += 56 * m.entries.size() + 32 * m.wanted.size();
+        if constexpr (requires { m.wanted; }) out += 56 * m.entries.size() + 32 * m.wanted.size();
         if constexpr (std::is_same_v<std::decay_t<decltype(m)>, schema::Digest>)
           out += 8 * m.buckets.size();
         return out;

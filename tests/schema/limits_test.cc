@@ -166,6 +166,7 @@ std::vector<Refused> refused_sizes() {
        [](auto e) { e.initDigest().initBuckets(65); }},
       {"buckets has 65", ErrorCode::kCorrupt, [](auto e) { e.initSync().initBuckets(65); }},
       {"entries has 513", ErrorCode::kCorrupt, [](auto e) { e.initSync().initEntries(513); }},
+      {"entries has 401", ErrorCode::kCorrupt, [](auto e) { e.initTally().initEntries(401); }},
       {"wanted has 65", ErrorCode::kCorrupt, [](auto e) { e.initSync().initWanted(65); }},
       {"SYNC: records has 65", ErrorCode::kCorrupt,
        [](auto e) { e.initSync().initNews().initRecords(65); }},

@@ -18,8 +18,9 @@ TEST(MessageNames, AreOnePerKindAndAsDocumented) {
 
 TEST(MessagePlanes, HandshakeIsOnBothMembershipOnControlExchangeOnBulk) {
   const std::set<std::string> both = {"HELLO", "CHALLENGE", "WELCOME", "REJECT"};
-  const std::set<std::string> control = {"LEAVE", "FINAL",  "PING",   "PONG", "PING_REQUEST",
-                                         "NACK",  "GOSSIP", "DIGEST", "SYNC", "VIEW", "DIAL_BACK"};
+  const std::set<std::string> control = {"LEAVE",        "FINAL", "PING",      "PONG",
+                                         "PING_REQUEST", "NACK",  "GOSSIP",    "DIGEST",
+                                         "SYNC",         "VIEW",  "DIAL_BACK", "TALLY"};
   for (const Message& message : sample_messages()) {
     const PlaneRule rule = planes_of(message);
     const std::string name = name_of(message);

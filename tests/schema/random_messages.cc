@@ -312,6 +312,17 @@ void draw(Draw& d, View& m) {
   m.records = records(d, kViewRecordsMax);
 }
 
+void draw(Draw& d, Tally& m) {
+  m.digest = d.number();
+  m.asks = d.up_to(1) == 1;
+  m.begin = id(d);
+  m.entries.resize(d.up_to(kTallyEntriesMax));
+  for (TallyEntry& e : m.entries) {
+    e = {id(d), d.number(), d.number(), {}, d.number(), d.number(), d.small(), d.small()};
+    d.fill(e.data_fingerprint.bytes);
+  }
+}
+
 }  // namespace
 
 Message random_message(std::size_t kind, Random& random) {

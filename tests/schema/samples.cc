@@ -237,12 +237,20 @@ View view(Distinct& d) {
   return {ViewKind::kShuffle, 11, d.number(), id(d), {record(d), record(d)}};
 }
 
+TallyEntry tally_entry(Distinct& d) {
+  TallyEntry out{id(d), d.number(), d.number(), {}, d.number(), d.number(), d.small(), d.small()};
+  d.fill(out.data_fingerprint.bytes);
+  return out;
+}
+
 // The retired HEARTBEAT stood here: its values are passed over, so that those after it stay the
 // ones of the golden bytes.
 Leave after_the_retired(Distinct& d) {
   for (int i = 0; i < 69; ++i) d.number();
   return {record(d)};
 }
+
+Tally tally(Distinct& d) { return {d.number(), true, id(d), {tally_entry(d), tally_entry(d)}}; }
 
 }  // namespace
 
@@ -271,7 +279,8 @@ std::vector<Message> sample_messages() {
           digest(d),
           sync(d),
           view(d),
-          dial_back(d)};
+          dial_back(d),
+          tally(d)};
 }
 
 std::string kind_name(std::size_t kind) {

@@ -77,7 +77,7 @@ TEST(LaterVersion, WithMoreFieldsInEveryStructIsReadAsBefore) {
   }
 }
 
-constexpr std::uint16_t kAfterTheLast = wire::Envelope::DIAL_BACK + 1;
+constexpr std::uint16_t kAfterTheLast = wire::Envelope::TALLY + 1;
 
 // kIncompatible is what receivers count and pass over; anything else would be held against the
 // peer.

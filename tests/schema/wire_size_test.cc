@@ -180,5 +180,12 @@ TEST(WireSize, OfMembershipMessagesIsAsDocumented) {
   EXPECT_EQ(encode(sync).size(), 80U + kEmptyNews + 10 * 56 + 10 * 32);
 }
 
+TEST(WireSize, OfATallyIsAsDocumented) {
+  Tally tally;
+  EXPECT_EQ(encode(tally).size(), 104U);
+  tally.entries.resize(kTallyEntriesMax);
+  EXPECT_EQ(encode(tally).size(), 104U + kTallyEntriesMax * 104);
+}
+
 }  // namespace
 }  // namespace kith::schema
