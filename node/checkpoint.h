@@ -21,6 +21,7 @@
 #include "compute/replica.h"
 #include "compute/trainer.h"
 #include "gossip/exchange.h"
+#include "gossip/progress.h"
 #include "node/safetensors.h"
 
 namespace kith::node {
@@ -36,6 +37,7 @@ struct CheckpointFacts {
   // Hex id -> what others are known to have done, so that a whole cluster can restart.
   std::map<std::string, Samples> others_samples;
   std::map<std::string, Step> others_steps;
+  gossip::Progress::Folded folded;  // and of those of them that have no entry any more
   double epoch = 0.0;
   std::string model_json;  // the [model] table
   double data_mean = 0.0, data_std = 1.0;

@@ -62,6 +62,10 @@ std::uint64_t MetadataReader::count(const std::string& key) {
   return value;
 }
 
+std::uint64_t MetadataReader::count_or_zero(const std::string& key) {
+  return metadata_.contains(key) ? count(key) : 0;
+}
+
 double MetadataReader::number(const std::string& key) {
   double value = 0;
   if (!parse_all(text(key), value)) fault(key, "is not a number");
@@ -96,6 +100,10 @@ Metadata checkpoint_metadata(const CheckpointFacts& facts, const compute::Traine
           {"progress", std::to_string(facts.cluster_progress)},
           {"others_samples", counts_text(facts.others_samples)},
           {"others_steps", counts_text(facts.others_steps)},
+          {"folded_samples", std::to_string(facts.folded.count.samples)},
+          {"folded_steps", std::to_string(facts.folded.count.steps)},
+          {"folded_data", std::to_string(facts.folded.data)},
+          {"folded_below_max", std::to_string(facts.folded.below_max)},
           {"epoch", metadata_number(facts.epoch)},
           {"model", facts.model_json},
           {"data_mean", metadata_number(facts.data_mean)},
@@ -123,6 +131,9 @@ Status read_checkpoint_metadata(const Metadata& metadata, CheckpointFacts& facts
   facts.node.bytes = read.hash("node").bytes;
   facts.incarnation = read.count("incarnation");
   facts.cluster_progress = read.count("progress");
+  facts.folded = {{read.count_or_zero("folded_samples"), read.count_or_zero("folded_steps")},
+                  read.count_or_zero("folded_data"),
+                  read.count_or_zero("folded_below_max")};
   facts.epoch = read.number("epoch");
   facts.model_json = read.text("model");
   facts.data_mean = read.number("data_mean");

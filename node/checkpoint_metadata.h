@@ -28,6 +28,7 @@ class MetadataReader {
  public:
   explicit MetadataReader(const Metadata& metadata) : metadata_(metadata) {}
   std::string text(const std::string& key);
+  std::uint64_t count_or_zero(const std::string& key);  // of keys that earlier versions lack
   std::uint64_t count(const std::string& key);
   double number(const std::string& key);
   Hash256 hash(const std::string& key);

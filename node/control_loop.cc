@@ -207,6 +207,7 @@ void ControlLoop::forget(const NodeId& id) {
   last_exchange_wall_.erase(id);
   donors_failed_.erase(id);
   false_finals_.erase(id);
+  progress_.forget(id);
 }
 
 void ControlLoop::on_peer_up(const PeerUp& up) {

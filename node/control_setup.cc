@@ -4,6 +4,7 @@
 
 #include "node/address.h"
 #include "node/control_loop.h"
+#include "node/counts.h"
 
 namespace kith::node {
 
@@ -107,13 +108,7 @@ ControlLoop::ControlLoop(ControlParts parts,
   parts_.policy->set_book(&roster_);
   if (parts_.restored) {
     depth_ahead_ = static_cast<std::int64_t>(std::clamp(parts_.restored->depth_ahead, -1e15, 1e15));
-    for (const auto& [hex, samples] : parts_.restored->others_samples) {
-      const auto id = NodeId::from_hex(hex);
-      const auto steps = parts_.restored->others_steps.find(hex);
-      if (id)
-        progress_.note(*id, samples,
-                       steps == parts_.restored->others_steps.end() ? 0 : steps->second);
-    }
+    take_counts(*parts_.restored, progress_);
     synced_ = false;  // decided when the others' progress is known
   }
   refresh_record();

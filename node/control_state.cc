@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/control_loop.h"
+#include "node/counts.h"
 #include "node/text.h"
 
 namespace kith::node {
@@ -184,13 +185,7 @@ CheckpointFacts ControlLoop::facts() const {
   facts.schema_hash = parts_.schema_hash;
   facts.node = self_;
   facts.incarnation = parts_.incarnation;
-  facts.cluster_progress = progress_.samples();
-  for (const auto& [id, count] : progress_.counts()) {
-    if (id == self_) continue;
-    facts.others_samples[id.hex()] = count.samples;
-    facts.others_steps[id.hex()] = count.steps;
-  }
-  facts.epoch = progress_.epoch();
+  put_counts(progress_, self_, facts);
   facts.model_json = parts_.model_json;
   facts.data_mean = parts_.data->mean;
   facts.data_std = parts_.data->std;
