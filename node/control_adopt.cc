@@ -92,16 +92,6 @@ void ControlLoop::refresh_belief() {
   belief_.samples_per_step_max = kBatchFactor * std::max(batch, vouched(std::move(ratios)));
 }
 
-void ControlLoop::count(const schema::MemberRecord& record) {
-  const auto counted = belief_.counted(record.samples, record.step);
-  progress_.note(record.id, counted.samples, counted.steps);
-}
-
-// Again and again, since what is believed grows.
-void ControlLoop::count_members() {
-  for (const auto& [id, member] : roster_.members()) count(member.record());
-}
-
 // A slow node that exchanges has no lag, since an exchange gives both sides the greater depth;
 // halves of a cut cluster have little; a frozen node has much, and so has the younger of two
 // islands that meet.

@@ -119,6 +119,7 @@ void ControlLoop::beat() {
                  [](const auto& record) { return record.run_state != RunState::kComplete; });
   refresh_belief();
   count_members();
+  if (parts_.control != nullptr) ask_tallies();
   parts_.donor->set_cluster_samples(progress_.samples());
   if (parts_.exchange == nullptr) return;
   parts_.exchange->set_depth(record_.depth, record_.step, belief_.max_lag);

@@ -245,6 +245,7 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
   if (member == nullptr) return;
   const schema::MemberRecord& record = member->record();
   if (event.kind != Kind::kRecord) belief_stale_ = true;
+  if (event.kind == Kind::kJoined || event.kind == Kind::kReturned) tally_asker_.hurry();
   count(record);
   progress_.note_data(record);
   // Somebody knows that the run's length is reached. Counts that are up to date let everybody see
@@ -260,6 +261,7 @@ void ControlLoop::on_member_event(const gossip::SwimEvent& event) {
 void ControlLoop::handle_message(const NodeId& from, schema::Message& message) {
   if (roster_.on_message(from, message)) return;
   if (const auto* final = std::get_if<schema::Final>(&message)) accept_final(from, *final);
+  if (const auto* tally = std::get_if<schema::Tally>(&message)) on_tally(from, *tally);
 }
 
 void ControlLoop::handle_happenings() {

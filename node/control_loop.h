@@ -27,6 +27,7 @@
 #include "gossip/finish.h"
 #include "gossip/method.h"
 #include "gossip/progress.h"
+#include "gossip/swim_limits.h"
 #include "node/checkpointer.h"
 #include "node/claims.h"
 #include "node/config.h"
@@ -39,6 +40,7 @@
 #include "node/reload.h"
 #include "node/roster.h"
 #include "node/state_assembly.h"
+#include "node/tally.h"
 #include "node/wake.h"
 #include "node/write_retry.h"
 
@@ -204,8 +206,6 @@ class ControlLoop {
   [[nodiscard]] bool somebody_can_give() const;
   [[nodiscard]] Step max_lag() const;  // in steps
   void refresh_belief();               // what the members' figures are worth now; see node/claims.h
-  void count_members();
-  void count(const schema::MemberRecord& record);
   void consider_lag();
   [[nodiscard]] bool
   alone_ahead();  // for long: nobody vouches for our depth, and nobody adopts from us
@@ -220,6 +220,13 @@ class ControlLoop {
   void on_fetch_end(const FetchEnded& end);
   void adopt_assembled();
   void recover_alone(const std::string& what);
+
+  // control_counts.cc: what members have done
+  void count_members();
+  void count(const schema::MemberRecord& record);
+  [[nodiscard]] const Tallies& tallies();
+  void ask_tallies();
+  void on_tally(const NodeId& from, const schema::Tally& tally);
 
   // control_finish.cc: the end of a run
   void begin_finish();
@@ -270,6 +277,9 @@ class ControlLoop {
   schema::MemberRecord record_;
   Roster roster_;
   gossip::Progress progress_;
+  TallyAsker tally_asker_;
+  std::optional<Tallies> tallies_;  // of this beat, if somebody asked
+  gossip::RateLimiter tallies_told_;
   DataShare data_share_;
   gossip::FinishMachine finish_;
   JoinMachine join_;

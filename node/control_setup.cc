@@ -10,6 +10,10 @@ namespace kith::node {
 
 namespace {
 
+// Answers of one message to one member.
+constexpr double kTalliesAtOnce = 4;
+constexpr std::size_t kTallyPeersMax = 1024;
+
 JoinSettings join_settings(const ControlParts& parts) {
   const Config& config = *parts.config;
   JoinSettings settings;
@@ -94,6 +98,7 @@ ControlLoop::ControlLoop(ControlParts parts,
                parts_.config->cluster.partial_view_above},
               *parts_.identity, record_, parts_.control, *parts_.clock, *parts_.log, random_),
       progress_(parts_.length),
+      tallies_told_(preset_.probe_interval, kTalliesAtOnce, kTallyPeersMax),
       data_share_(
           share_settings(parts_),
           [this](auto mask, auto at) { parts_.trainer->share(std::move(mask), at); }, *parts_.log),

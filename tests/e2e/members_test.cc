@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "tests/e2e/cluster.h"
@@ -152,6 +153,33 @@ TEST(Incarnation, ANodeWithoutSeedsPassesItWhenMembersFindIt) {
   const auto resumed = log.find("step-", log.find("resuming from a checkpoint", again_at));
   ASSERT_NE(resumed, std::string::npos) << log;
   EXPECT_NE(log.substr(resumed, 17), "step-000000000000") << log;
+}
+
+// How many samples the cluster holds, as this node sees it.
+double data_samples(const Node& node) {
+  const auto status = node.get("/status");
+  return status.is_object() && status["epoch"].get<double>() > 0 ? status["progress"].get<double>() / status["epoch"].get<double>() : 0.0;
+}
+
+// A third of the file each, and short memories: the third leaves and is forgotten before the fourth comes.
+TEST(Forgotten, WhatMembersDidThatAreForgottenCountsForOneThatComesLate) {
+  Cluster cluster(light());
+  for (int i = 0; i < 3; ++i) cluster.add(island({"cluster.forget_after=2s", "data.shard=" + std::to_string(i + 1) + "/3"}));
+  ASSERT_TRUE(cluster.wait(seconds(60), "the third has made 400 steps", [&] { return number(cluster[2], "step") >= 400; }));
+  cluster[2].signal(SIGTERM);
+  ASSERT_TRUE(cluster[2].wait_exit(seconds(30)));
+  ASSERT_TRUE(cluster.wait(seconds(30), "it is forgotten", [&] {
+    return cluster[0].log().find("member forgotten") != std::string::npos && cluster[1].log().find("member forgotten") != std::string::npos;
+  }));
+  cluster.add(island({"cluster.forget_after=2s", "data.shard=1/3"}));
+  ASSERT_TRUE(cluster.wait(seconds(30), "the fourth trains", [&] { return number(cluster[3], "step") >= 1; }));
+  EXPECT_EQ(seen(cluster[3], "left"), 0U);
+  // News of each other's figures is a probe interval or two old; the third did 12,800 samples and more.
+  EXPECT_TRUE(cluster.wait(seconds(15), "the fourth counts what the others count", [&] {
+    const double of_first = number(cluster[0], "progress"), of_fourth = number(cluster[3], "progress");
+    return of_first > 12800 * 3 && std::abs(of_first - of_fourth) < 6400;
+  })) << number(cluster[0], "progress") << " and " << number(cluster[3], "progress");
+  EXPECT_NEAR(data_samples(cluster[3]), data_samples(cluster[0]), 1.0) << "and the data that it held";
 }
 
 TEST(Refusals, AreSaidOnceAndNotPerRetry) {
