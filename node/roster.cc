@@ -20,6 +20,7 @@ gossip::SwimSettings swim_settings(const RosterSettings& settings) {
 
 constexpr std::size_t kWaitingMax = 256;
 constexpr Duration kWaitingPatience = std::chrono::seconds(10);
+constexpr Duration kGoodbyePatience = std::chrono::seconds(1);
 constexpr unsigned kFirstNeighbours = 3;  // asked when the partial view is taken up
 
 const char* words_of(SwimEvent::Kind kind) {
@@ -104,6 +105,8 @@ bool Roster::on_peer_up(const PeerUp& up) {
 
 void Roster::on_peer_down(const PeerDown& down) {
   links_changed_ = true;
+  if (const auto it = waiting_.find(down.id); it != waiting_.end() && !it->second.message)
+    waiting_.erase(it);  // no reason to dial again
   swim_.on_link(clock_.now(), down.id, false);
 }
 
@@ -244,10 +247,17 @@ void Roster::watch_neighbours() {
   swim_.set_neighbours(std::move(watched));
 }
 
-// Walks of a partial view end at members that we have no link with.
+// Walks of a partial view end at members that we have no link with. Who is told that it is no
+// neighbour any more keeps its link until it has read that: one that is lost first would look to it
+// like our death, and what comes over a lost link is not read.
 void Roster::send_or_dial(gossip::SwimOutgoing out) {
-  if (control_ == nullptr || control_->linked(out.to)) {
-    if (control_ != nullptr) control_->send(out.to, out.message);
+  if (control_ == nullptr) return;
+  if (control_->linked(out.to)) {
+    control_->send(out.to, out.message);
+    const auto* view = std::get_if<schema::View>(&out.message);
+    if (view != nullptr && view->kind == schema::ViewKind::kDisconnect &&
+        waiting_.size() < kWaitingMax)
+      waiting_.try_emplace(out.to, Waiting{std::nullopt, clock_.now() + kGoodbyePatience});
   } else if (waiting_.size() < kWaitingMax || waiting_.contains(out.to)) {
     waiting_.insert_or_assign(out.to,
                               Waiting{std::move(out.message), clock_.now() + kWaitingPatience});

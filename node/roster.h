@@ -109,7 +109,8 @@ class Roster final : public MemberBook, private gossip::RecordAuthority {
   std::optional<gossip::PartialView> view_;
   std::vector<NodeId> watched_;  // what Swim was given as neighbours
   struct Waiting {
-    std::optional<schema::Message> message;  // empty: sent, the link is kept for the answer
+    std::optional<schema::Message>
+        message;  // empty: sent, the link is kept for the answer, or until it is read
     TimePoint until;
   };
   std::map<NodeId, Waiting> waiting_;  // links made for one message; at most kWaitingMax
