@@ -70,6 +70,8 @@ void ControlLoop::advance_finish() {
       if (!settling_ && !parts_.checkpointer->busy()) declare();
       break;
     case FinishPhase::kFetching:
+      waiting_for_ = "fetching the final state that " + roster_.name_of(finish_.final()->declarer) +
+                     " declared";
       if (!settling_ && fetching_ == Fetching::kNothing && now() >= retry_fetch_at_)
         fetch_final_manifest();
       break;
@@ -86,6 +88,7 @@ void ControlLoop::agree_again() {
   ++rest_;
   settling_ = false;
   after_evaluation_ = nullptr;
+  waiting_for_.clear();
   if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
   fetching_ = Fetching::kNothing;
   assembly_.reset();
@@ -97,6 +100,7 @@ void ControlLoop::agree_again() {
 
 void ControlLoop::settle(std::function<void(std::shared_ptr<StateAssembly>)> then) {
   settling_ = true;
+  after_evaluation_ = nullptr;  // of an older rest's copy
   const auto copied = [this, mine = ++rest_,
                        then = std::move(then)](std::shared_ptr<StateAssembly> copy) {
     post([this, mine, then, copy = std::move(copy)]() mutable {

@@ -245,7 +245,9 @@ void ControlLoop::advance_leaving() {
     exit_code_ = exit_code(ErrorCode::kFailed);
     return;
   }
-  const bool drained = parts_.exchange == nullptr || parts_.exchange->snapshot().drained;
+  // After a common final model no exchange changes anything any more, here or there.
+  const bool common = final_written_ && parts_.composition.finish == gossip::Finish::kConsensus;
+  const bool drained = parts_.exchange == nullptr || common || parts_.exchange->snapshot().drained;
   if (!drained && now() < leave_deadline_) return;
   if (!final_tried_last()) return;
   if (final_written_ || leave_checkpointed_) return finish_leaving();
