@@ -57,11 +57,12 @@ build() {
 
 # run PRESET CTEST-ARGUMENT...: adds what passed and failed to the totals.
 launcher=()
+places=$jobs
 run() {
   local preset=$1 summary
   shift
   stage "running tests ($preset)"
-  "${launcher[@]}" ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@" | tee "build/$preset.tests.log" || true
+  "${launcher[@]}" ctest --test-dir "build/$preset" -j "$places" --output-on-failure --no-tests=error "$@" | tee "build/$preset.tests.log" || true
   # What a test left out, and why: ctest itself counts it as passed.
   awk '/: Skipped$/ { getline reason; print "test: skipped: " reason }' "build/$preset/Testing/Temporary/LastTest.log" |
     sort | uniq -c | sed 's/^ *\([0-9]*\) \(test: skipped: \)/\2\1 x /' || true
@@ -75,9 +76,12 @@ run() {
   fi
 }
 
+# Most of what is long waits for clusters: two places per core, of which a test that keeps one busy takes both.
 run_release() {
   build release
+  places=$((2 * jobs))
   run release "$@"
+  places=$jobs
 }
 
 # The sanitizers make everything several times slower: clusters and what measures time stay out.

@@ -107,6 +107,13 @@ InNetns::~InNetns() {
   ::close(home_);
 }
 
+// From the process's number, which has 22 bits; 127.0 and 127.77 are named by tests.
+std::string loopback() {
+  const auto pid = static_cast<unsigned>(::getpid());
+  return "127." + std::to_string(128 + (pid >> 16) % 64) + "." + std::to_string(pid >> 8 & 255) + "." +
+         std::to_string(pid & 255);
+}
+
 NodeOptions with(const std::vector<std::string>& sets) {
   NodeOptions options;
   for (const auto& set : sets) options.flags.insert(options.flags.end(), {"--set", set});
@@ -220,7 +227,7 @@ Node& Cluster::add(NodeOptions options) {
   const std::string name = "n" + std::to_string(nodes_.size() + 1);
   auto node = std::make_unique<Node>(name, folder_ + "/" + name);
   std::vector<std::string> arguments = {"-c",          config_file_, "--name",          name,
-                                        "--listen",    "127.0.0.1:0", "--http",         "127.0.0.1:0",
+                                        "--listen",    loopback() + ":0", "--http",     loopback() + ":0",
                                         "--data-dir",  folder_ + "/" + name + "/data"};
   std::string seeds;
   for (const auto& other : nodes_)

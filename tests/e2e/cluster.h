@@ -74,6 +74,10 @@ class Node {
   nlohmann::json ready_ = nlohmann::json::object();
 };
 
+// Where this process's nodes listen: an address of loopback that no test beside it uses, so that a node that starts again
+// finds its ports free.
+std::string loopback();
+
 class Cluster {
  public:
   // `config`: TOML of all nodes. The folder is build/e2e/<test name>, emptied first.

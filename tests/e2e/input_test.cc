@@ -27,7 +27,7 @@ struct Case {
 std::string mnist(const std::string& file) { return std::string(KITH_SOURCE_DIR) + "/data/mnist/" + file; }
 
 std::vector<std::string> base(const Cluster& cluster, const std::string& data_dir) {
-  return {kithd_path(), "-c", cluster.config_file(), "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+  return {kithd_path(), "-c", cluster.config_file(), "--http", loopback() + ":0", "--listen", loopback() + ":0",
           "--data-dir", data_dir};
 }
 

@@ -117,8 +117,8 @@ TEST(Joining, IsSaidInOneLineWithWhatPeopleAskFor) {
 TEST(Joining, ByAWrongSeedSaysWhatWasTriedWhyItFailedAndWhenAgainAndEndsWithFour) {
   Cluster cluster(slow_config());
   const Finished run =
-      run_program({kithd_path(), "-c", cluster.config_file(), "--listen", "127.0.0.1:0", "--http",
-                   "127.0.0.1:0", "--data-dir", cluster.folder() + "/lost", "--join",
+      run_program({kithd_path(), "-c", cluster.config_file(), "--listen", loopback() + ":0",
+                   "--http", loopback() + ":0", "--data-dir", cluster.folder() + "/lost", "--join",
                    "no-such-host.invalid:7946", "--join-timeout", "3s"});
   EXPECT_EQ(run.exit.code, 4);
   EXPECT_THAT(run.output, HasSubstr("no seed reached yet, each is tried again within 4 s: "

@@ -139,7 +139,9 @@ std::set<std::string> listens(pid_t pid) {
 TEST(Listening, OnlyOnLoopbackUnlessToldOtherwise) {
   Cluster cluster(digits_config("linear", 1));
   // Every address is left to its default but for the ports, which other tests may have in use.
-  Node& node = cluster.add(with({"run.epochs=0"}));
+  NodeOptions options = with({"run.epochs=0"});
+  options.flags.insert(options.flags.end(), {"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"});
+  Node& node = cluster.add(options);
   const std::set<std::string> addresses = listens(node.pid());
   EXPECT_THAT(addresses, SizeIs(3)) << "control, bulk and HTTP";
   constexpr const char* kLoopback = "0100007F";
