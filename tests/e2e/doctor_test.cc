@@ -107,6 +107,9 @@ class LoopbackSocket {
   std::vector<int> waiting_;
 };
 
+// What leaves for any address of loopback leaves from this one, and the doctor compares the two.
+NodeOptions on_the_usual_loopback() { return {.flags = {"--listen", "127.0.0.1:0"}}; }
+
 TEST(Doctor, NamesWhatIsInTheWayBeforeAnyNodeAnswers) {
   expect_failure(doctor({"no-such-host.invalid"}), "dns: ", "getent hosts no-such-host.invalid");
   LoopbackSocket socket;
@@ -119,7 +122,7 @@ TEST(Doctor, NamesWhatIsInTheWayBeforeAnyNodeAnswers) {
 
 TEST(Doctor, FindsNothingWrongBetweenTwoOfOneRunAndLeavesNoTrace) {
   Cluster cluster(doctor_config());
-  Node& node = cluster.add();
+  Node& node = cluster.add(on_the_usual_loopback());
   LoopbackSocket free;
   const std::string listen = free.address();
   const Findings findings =
@@ -149,7 +152,7 @@ TEST(Doctor, FindsNothingWrongBetweenTwoOfOneRunAndLeavesNoTrace) {
 
 TEST(Doctor, NamesWhatDiffersInTheRun) {
   Cluster cluster(doctor_config());
-  Node& node = cluster.add();
+  Node& node = cluster.add(on_the_usual_loopback());
   const auto with_setting = [&](const std::string& setting) {
     return doctor({node.address(), "-c", cluster.config_file(), "--set", setting});
   };
@@ -186,7 +189,7 @@ TEST(Doctor, TellsAMissingKeyFromAWrongOneAndFromOneTooMany) {
 TEST(Doctor, SeesAClockThatIsAheadOrBehind) {
   if (::access("/usr/bin/faketime", X_OK) != 0) GTEST_SKIP() << "needs Debian's faketime";
   Cluster cluster(doctor_config());
-  Node& node = cluster.add();
+  Node& node = cluster.add(on_the_usual_loopback());
   expect_failure(doctor({node.address()}, {"/usr/bin/faketime", "-f", "-90s"}),
                  "clock: that machine's clock is 90 s ahead", "NTP");
   expect_failure(doctor({node.address()}, {"/usr/bin/faketime", "-f", "+1h"}), "clock: ", "NTP");
