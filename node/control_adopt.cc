@@ -206,7 +206,7 @@ bool ControlLoop::nobody_holds_more() const {
 }
 
 void ControlLoop::on_fetched(gossip::StateTransfer::Fetched& fetched) {
-  if (!assembly_) return;
+  if (!assembly_ || fetching_ == Fetching::kNothing) return;  // refused a moment ago
   donor_ = fetched.from;
   if (fetched.key.item == schema::StateItem::kManifest)
     return on_manifest(fetched.bytes.contiguous());

@@ -89,7 +89,10 @@ void ExchangeLoop::abandon_open() {
   post([this] { machine_.abandon_open(clock_.now()); });
 }
 void ExchangeLoop::cancel_fetch() {
-  post([this] { transfer_.cancel(); });
+  post([this, number = happenings_.next_fetch()] {
+    fetch_ = number;
+    transfer_.cancel();
+  });
 }
 
 void ExchangeLoop::set_rounds_every(Duration interval) {
@@ -100,7 +103,9 @@ void ExchangeLoop::set_rounds_every(Duration interval) {
 }
 
 void ExchangeLoop::fetch(std::vector<NodeId> donors, gossip::FetchOrder order) {
-  post([this, donors = std::move(donors), order = std::move(order)]() mutable {
+  post([this, number = happenings_.next_fetch(), donors = std::move(donors),
+        order = std::move(order)]() mutable {
+    fetch_ = number;
     last_giver_ = donors.empty() ? NodeId{} : donors.front();
     lost_donors_.clear();
     fetch_donors_ = std::move(donors);
@@ -227,8 +232,8 @@ void ExchangeLoop::turn(TimePoint now) {
   // Exchanges are only counted: the control loop looks often enough. What it must act on wakes it.
   bool ring = false;
   for (const auto& event : events) ring |= event.kind == gossip::ExchangeEvent::Kind::kLagging;
+  happenings_.add(std::move(events));
   const std::lock_guard lock(mutex_);
-  for (auto& event : events) happenings_.emplace_back(std::move(event));
   snapshot_ = {machine_.counters(),
                mesh_.counters(),
                machine_.open_count(),
@@ -248,15 +253,15 @@ void ExchangeLoop::report_fetch() {
   auto fetched = transfer_.take_fetched();
   auto end = transfer_.take_end();
   if (fetched.empty() && !end) return;
-  const std::lock_guard lock(mutex_);
+  bool told = false;
   for (auto& item : fetched) {
     last_giver_ = item.from;
-    happenings_.emplace_back(std::move(item));
+    told |= happenings_.add(fetch_, std::move(item));
   }
   if (end)
-    happenings_.emplace_back(
-        FetchEnded{last_giver_, std::move(*end), std::exchange(lost_donors_, {})});
-  on_happening_();
+    told |= happenings_.add(
+        fetch_, FetchEnded{last_giver_, std::move(*end), std::exchange(lost_donors_, {})});
+  if (told) on_happening_();
 }
 
 void ExchangeLoop::run() {
@@ -282,11 +287,6 @@ bool ExchangeLoop::drained() const {
     return std::any_of(peers_.begin(), peers_.end(),
                        [&id](const BulkPeer& peer) { return peer.id == id; });
   });
-}
-
-std::vector<Happening> ExchangeLoop::take_happenings() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(happenings_, {});
 }
 
 ExchangeSnapshot ExchangeLoop::snapshot() const {

@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +20,7 @@
 #include "base/random.h"
 #include "gossip/exchange.h"
 #include "gossip/state_transfer.h"
+#include "node/happenings.h"
 #include "node/mesh.h"
 #include "node/peer_links.h"
 #include "node/wake.h"
@@ -34,14 +34,6 @@ struct BulkPeer {
   bool exchanges = true;  // false: a link is kept (state transfer), but no averaging
   bool operator==(const BulkPeer&) const = default;
 };
-
-// `donor`: who gave the last item that arrived; `lost`: who was dropped on the way.
-struct FetchEnded {
-  NodeId donor;
-  Status status;
-  std::vector<NodeId> lost = {};
-};
-using Happening = std::variant<gossip::ExchangeEvent, gossip::StateTransfer::Fetched, FetchEnded>;
 
 struct ExchangeSnapshot {
   gossip::ExchangeCounters counters;
@@ -83,7 +75,8 @@ class ExchangeLoop {
   void pause_exchanges(std::function<void(gossip::LedgerImage)> taker);
   void resume_exchanges();
 
-  std::vector<Happening> take_happenings();
+  // Nothing of a fetch that was given up or is not the last one (happenings.h).
+  std::vector<Happening> take_happenings() { return happenings_.take(); }
   [[nodiscard]] ExchangeSnapshot snapshot() const;
 
  private:
@@ -113,6 +106,7 @@ class ExchangeLoop {
   std::vector<NodeId> fetch_donors_;
   NodeId last_giver_;
   std::vector<NodeId> lost_donors_;
+  Happenings::FetchNumber fetch_ = 0;  // that transfer_ works on
   unsigned pauses_ = 0;
   std::vector<MeshEvent> held_back_;  // arrived while paused
   std::size_t held_back_bytes_ = 0;
@@ -123,9 +117,9 @@ class ExchangeLoop {
   std::atomic<Step> stepped_{0};
   std::atomic<bool> step_pending_{false};
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;  // guards the three below
+  Happenings happenings_;
+  mutable std::mutex mutex_;  // guards the two below
   std::vector<std::function<void()>> commands_;
-  std::vector<Happening> happenings_;
   ExchangeSnapshot snapshot_;
   std::thread thread_;
 };
