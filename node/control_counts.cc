@@ -31,7 +31,7 @@ void ControlLoop::ask_tallies() {
   tallies_.reset();
   std::vector<NodeId> peers;
   for (const auto& [id, member] : roster_.members())
-    if (member.state() == MemberState::kAlive && parts_.control->linked(id)) peers.push_back(id);
+    if (member.state() == MemberState::kAlive && tally_peers_.contains(id)) peers.push_back(id);
   const auto question =
       tally_asker_.beat(std::move(peers), random_, [this] { return digest_of(tallies()); });
   if (!question) return;

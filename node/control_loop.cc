@@ -152,6 +152,7 @@ void ControlLoop::handle(MeshEvent& event) {
     on_peer_up(*up);
   } else if (const auto* down = std::get_if<PeerDown>(&event)) {
     roster_.on_peer_down(*down);
+    tally_peers_.erase(down->id);
   } else if (const auto* refused = std::get_if<Refused>(&event)) {
     on_refused(*refused);
   } else if (const auto* failed = std::get_if<DialFailed>(&event)) {
@@ -228,6 +229,8 @@ void ControlLoop::on_peer_up(const PeerUp& up) {
     return;
   }
   join_.on_peer(now());
+  if ((up.hello && up.hello->tallies) || (up.welcome && up.welcome->tallies))
+    tally_peers_.insert(up.id);
 }
 
 void ControlLoop::on_member_event(const gossip::SwimEvent& event) {

@@ -278,6 +278,7 @@ class ControlLoop {
   Roster roster_;
   gossip::Progress progress_;
   TallyAsker tally_asker_;
+  std::set<NodeId> tally_peers_;    // linked, and understand TALLY
   std::optional<Tallies> tallies_;  // of this beat, if somebody asked
   gossip::RateLimiter tallies_told_;
   DataShare data_share_;

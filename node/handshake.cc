@@ -31,6 +31,7 @@ Hello RunPolicy::make_hello(Plane plane) {
   hello.run_id = identity_.run_id;
   hello.schema_hash = identity_.schema_hash;
   if (plane == Plane::kControl) hello.facts = identity_.facts;
+  hello.tallies = true;
   const std::lock_guard lock(mutex_);
   hello.record = record_;
   return hello;
@@ -38,6 +39,7 @@ Hello RunPolicy::make_hello(Plane plane) {
 
 Welcome RunPolicy::make_welcome(Plane plane, const Hello& hello) {
   Welcome welcome;
+  welcome.tallies = true;
   if (hello.probe)
     welcome.about = schema::About{identity_.cluster, identity_.run_id, identity_.schema_hash, 0.0};
   const std::lock_guard lock(mutex_);

@@ -115,6 +115,7 @@ Status read(wire::Hello::Reader in, Hello& out) {
   read(in.getSignature(), out.signature);
   out.probe = in.getProbe();
   out.dial_back_port = in.getDialBackPort();
+  out.tallies = in.getTallies();
   return check_numbers(out);
 }
 
@@ -140,6 +141,7 @@ Status read(wire::Welcome::Reader in, Welcome& out) {
   read(in.getNonce(), out.nonce);
   read(in.getPeerNonce(), out.peer_nonce);
   read(in.getSignature(), out.signature);
+  out.tallies = in.getTallies();
   return in.hasAbout() ? read(in.getAbout(), out.about.emplace()) : Status{};
 }
 

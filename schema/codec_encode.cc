@@ -92,6 +92,7 @@ void write(wire::Envelope::Builder envelope, const Hello& in) {
   write(out.initSignature(), in.signature);
   out.setProbe(in.probe);
   out.setDialBackPort(in.dial_back_port);
+  out.setTallies(in.tallies);
 }
 
 void write(wire::Envelope::Builder envelope, const Challenge& in) {
@@ -114,6 +115,7 @@ void write(wire::Envelope::Builder envelope, const Welcome& in) {
   write(out.initRecord(), in.record);
   write(out.initFacts(facts_count(in.facts)), in.facts);
   out.setSeenIncarnation(in.seen_incarnation);
+  out.setTallies(in.tallies);
   write(out.initNonce(), in.nonce);
   write(out.initPeerNonce(), in.peer_nonce);
   write(out.initSignature(), in.signature);

@@ -169,6 +169,7 @@ struct Hello {
   probe @12 :Bool;            # a diagnosis (`kith doctor`), no member: answered and never bound; its run is not judged
   dialBackPort @13 :UInt16;   # of a probe: the listener tries to reach this port at the address the probe came from,
                               # and tells by DIAL_BACK; 0: no
+  tallies @14 :Bool;          # understands TALLY
 }
 
 struct Challenge {
@@ -189,6 +190,7 @@ struct Welcome {
   peerNonce @6 :Bytes32;             # the dialler's
   signature @7 :Bytes64;             # over BLAKE2b("kith welcome", plane, nonce, peerNonce, id)
   about @8 :About;                   # to a probe only
+  tallies @9 :Bool;                  # understands TALLY
 }
 
 struct About {
@@ -367,7 +369,7 @@ struct TallyEntry {
 }
 
 struct Tally {
-  # Control: what members have done of which the receiver may have no record. [104 bytes + 104 an entry]
+  # Control, to who understands it (HELLO, WELCOME): what members have done of which it may have no record. [104 bytes + 104 an entry]
   digest @0 :UInt64;                 # sum over all entries that the sender could tell
   asks @1 :Bool;                     # to be answered by a TALLY with entries, if there the digest differs
   begin @2 :Bytes32;                 # wanted, or told, are entries of this id and those above it

@@ -114,6 +114,7 @@ struct Hello {
   Signature signature{};             // over BLAKE2b("kith hello", plane, nonce, peer_nonce, id); zero at first
   bool probe = false;                // a diagnosis, no member: answered and never bound; its run is not judged
   std::uint16_t dial_back_port = 0;  // of a probe: tell by DIAL_BACK whether this port can be reached where it came from
+  bool tallies = false;              // understands TALLY
   bool operator==(const Hello&) const = default;
 };
 
@@ -143,6 +144,7 @@ struct Welcome {
   Nonce peer_nonce{};                // the dialler's
   Signature signature{};             // over BLAKE2b("kith welcome", plane, nonce, peer_nonce, id)
   std::optional<About> about;        // to a probe only
+  bool tallies = false;              // understands TALLY
   bool operator==(const Welcome&) const = default;
 };
 
@@ -277,7 +279,7 @@ struct TallyEntry {
   std::uint32_t shard_count = 0;          // 0: all of it, or a share of all that changes
   bool operator==(const TallyEntry&) const = default;
 };
-// TALLY: control: what members have done of which the receiver may have no record (gone before it came). One that asks has no
+// TALLY: control, to who understands it: what members have done of which it may have no record (gone before it came). One that asks has no
 // entries; it is answered by one with entries if the other could tell something else.
 struct Tally {
   std::uint64_t digest = 0;               // sum over all entries that the sender could tell

@@ -101,6 +101,8 @@ TEST(RunPolicy, WelcomeTellsWhoIsThereButNotTheJoinerItself) {
   hello.record = record(2, 3, 9);
   const auto welcome = here.make_welcome(schema::Plane::kControl, hello);
   EXPECT_EQ(welcome.records.size(), 63U);
+  EXPECT_TRUE(welcome.tallies);
+  EXPECT_TRUE(here.make_hello(schema::Plane::kControl).tallies);
   EXPECT_EQ(welcome.records[0].id, id(3));
   EXPECT_EQ(welcome.seen_incarnation, Incarnation{2} << 32) << "an earlier start is told";
   hello.record.boot_nonce = 5;

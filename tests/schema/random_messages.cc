@@ -135,6 +135,7 @@ void draw(Draw& d, Hello& m) {
   d.fill(m.signature);
   m.probe = d.up_to(1) == 1;
   m.dial_back_port = static_cast<std::uint16_t>(d.up_to(65535));
+  m.tallies = d.up_to(1) == 1;
 }
 void draw(Draw& d, Challenge& m) {
   d.fill(m.nonce);
@@ -148,6 +149,7 @@ void draw(Draw& d, Welcome& m) {
   d.fill(m.nonce);
   d.fill(m.peer_nonce);
   d.fill(m.signature);
+  m.tallies = d.up_to(1) == 1;
   m.about.reset();
   if (d.up_to(1) == 0) return;
   m.about.emplace();

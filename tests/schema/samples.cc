@@ -82,6 +82,7 @@ Hello hello(Distinct& d) {
   d.fill(m.signature);
   m.probe = true;
   m.dial_back_port = 7400;
+  m.tallies = true;
   return m;
 }
 
@@ -103,6 +104,7 @@ Welcome welcome(Distinct& d) {
   d.fill(m.peer_nonce);
   d.fill(m.signature);
   m.about = About{"the cluster", "the run", m.record.data_fingerprint, 1.7e9};
+  m.tallies = true;
   return m;
 }
 
