@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "gossip/exchange.h"
-#include "gossip/fragment_store.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/fragment_store.h"
 #include "gossip/sim/event_queue.h"
 
 namespace kith::sim {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gossip/exchange.h"
+#include "gossip/exchange/exchange.h"
 #include "gossip/sim/event_queue.h"
 #include "gossip/sim/network.h"
 

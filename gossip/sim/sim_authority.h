@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "gossip/membership/swim.h"
 #include "gossip/sim/event_queue.h"
-#include "gossip/swim.h"
 
 namespace kith::sim {
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "gossip/exchange.h"
+#include "gossip/exchange/exchange.h"
 #include "gossip/sim/fixed_point_store.h"
 #include "gossip/sim/trainer.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "gossip/exchange.h"
+#include "gossip/exchange/exchange.h"
 
 namespace kith::sim {
 

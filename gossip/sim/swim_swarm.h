@@ -21,15 +21,15 @@
 #include <string>
 #include <vector>
 
-#include "gossip/exchange.h"
-#include "gossip/partial_view.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/membership/partial_view.h"
+#include "gossip/membership/swim.h"
 #include "gossip/sim/aggregates.h"
 #include "gossip/sim/event_queue.h"
 #include "gossip/sim/membership_oracle.h"
 #include "gossip/sim/network.h"
 #include "gossip/sim/sim_authority.h"
 #include "gossip/sim/simulate.h"
-#include "gossip/swim.h"
 
 namespace kith::sim {
 

@@ -20,10 +20,10 @@
 #include "base/log.h"
 #include "compute/replica.h"
 #include "gossip/topology.h"
-#include "node/cluster_key.h"
-#include "node/exchange_loop.h"
-#include "node/mesh.h"
-#include "node/replica_store.h"
+#include "node/daemon/exchange_loop.h"
+#include "node/daemon/replica_store.h"
+#include "node/mesh/cluster_key.h"
+#include "node/mesh/mesh.h"
 #include "tests/bench/exchange_lane.h"
 #include "tests/bench/flat_model.h"
 
@@ -202,7 +202,8 @@ Status KithLane::connect(Pair& pair) {
   prctl(PR_SET_NAME, "exchange");  // inherited by the loop's thread: for profiles
   loop_->start();
   prctl(PR_SET_NAME, "bench");
-  while (loop_->snapshot().mesh.messages_received == 0) std::this_thread::yield();  // the link is being made
+  while (loop_->snapshot().mesh.messages_received == 0)
+    std::this_thread::yield();  // the link is being made
   return {};
 }
 

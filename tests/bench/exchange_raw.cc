@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "node/mesh_socket.h"
+#include "node/mesh/mesh_socket.h"
 #include "tests/bench/exchange_lane.h"
 
 namespace kith::bench {

@@ -1,4 +1,4 @@
-#include "node/step_log.h"
+#include "node/daemon/step_log.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

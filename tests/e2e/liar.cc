@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "node/run_setup.h"
+#include "node/setup/run_setup.h"
 
 namespace kith::e2e {
 namespace {

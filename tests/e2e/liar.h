@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "node/config.h"
-#include "node/handshake.h"
-#include "node/roster.h"
+#include "node/config/config.h"
+#include "node/daemon/handshake.h"
+#include "node/daemon/roster.h"
 
 namespace kith::e2e {
 

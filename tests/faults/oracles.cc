@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "node/checkpoint.h"
-#include "node/safetensors.h"
+#include "node/store/checkpoint.h"
+#include "node/store/safetensors.h"
 
 namespace kith::e2e {
 

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "gossip/exchange_image.h"
+#include "gossip/exchange/exchange_image.h"
 #include "tests/e2e/cluster.h"
 
 namespace kith::e2e {

@@ -1,8 +1,8 @@
 // safetensors files under libFuzzer: every tensor of a file that opens lies within it and has the
 // bytes that its shape needs, and the header can be written again and says the same.
 
-#include "node/safetensors.h"
-#include "node/safetensors_header.h"
+#include "node/store/safetensors.h"
+#include "node/store/safetensors_header.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace kith::node {

@@ -1,10 +1,10 @@
 // Chunks under credit: the window holds whatever happens, results go first, nothing is copied or
 // left over.
-#include "gossip/chunk_sender.h"
+#include "gossip/exchange/chunk_sender.h"
 
 #include <gtest/gtest.h>
 
-#include "gossip/chunk_collector.h"
+#include "gossip/exchange/chunk_collector.h"
 #include "tests/gossip/dialogue.h"
 
 namespace kith::gossip {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/exchange.h"
+#include "gossip/exchange/exchange.h"
 #include "schema/messages.h"
 #include "tests/gossip/toy_store.h"
 

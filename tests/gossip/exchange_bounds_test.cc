@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "gossip/ledger_closed.h"
+#include "gossip/exchange/ledger_closed.h"
 #include "tests/gossip/dialogue.h"
 
 namespace kith::gossip {

@@ -1,5 +1,5 @@
 // State transfer: every item arrives whole and verified, or the fetch ends with the reason.
-#include "gossip/state_transfer.h"
+#include "gossip/transfer/state_transfer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/fragment_store.h"
+#include "gossip/exchange/fragment_store.h"
 
 namespace kith::gossip {
 

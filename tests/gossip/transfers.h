@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/hash.h"
-#include "gossip/state_transfer.h"
+#include "gossip/transfer/state_transfer.h"
 #include "tests/gossip/dialogue.h"
 
 namespace kith::gossip {

@@ -23,7 +23,7 @@ Tree read_tree(const std::string& root);
 std::string blank_comments_and_literals(const std::string& text);
 
 // Who may include whom: gossip, compute and monitoring never each other, gossip of schema only the
-// plain messages.
+// plain messages. Inside node and gossip the folders have an order too.
 Violations check_include_direction(const Tree& tree);
 // A library's headers only where that library belongs (LibTorch, ZeroMQ, Cap'n Proto, Prometheus,
 // httplib).

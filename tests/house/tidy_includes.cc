@@ -26,6 +26,32 @@ bool may_include(const std::string& room, const std::string& target) {
   return kAllowed.at(room).contains(room_of(target));
 }
 
+// Which folders of its own room a folder may include; one that is not named sees the whole room.
+bool part_may_include(const std::string& part, const std::string& target) {
+  using Parts = std::set<std::string>;
+  static const std::map<std::string, Parts> kAllowed = {
+      {"node/text", {"node/text"}},
+      {"node/identity", {"node/identity", "node/text"}},
+      {"node/mesh", {"node/mesh", "node/identity", "node/text"}},
+      {"node/config", {"node/config", "node/text"}},
+      {"node/setup", {"node/setup", "node/config", "node/text"}},
+      {"node/store", {"node/store"}},
+      {"node/cli",
+       {"node/cli", "node/config", "node/identity", "node/mesh", "node/setup", "node/store",
+        "node/text"}},
+      {"node/daemon",
+       {"node/daemon", "node/config", "node/identity", "node/mesh", "node/setup", "node/store",
+        "node/text"}},
+      {"gossip/membership", {"gossip/membership"}},
+      {"gossip/exchange", {"gossip/exchange", "gossip"}},
+      {"gossip/transfer", {"gossip/transfer", "gossip/exchange"}},
+      {"gossip", {"gossip"}},
+  };
+  const auto found = kAllowed.find(part);
+  if (found == kAllowed.end() || room_of(part) != room_of(target)) return true;
+  return found->second.contains(folder_of(target));
+}
+
 // `name` could come out of a name with a variable in it, such as mesh_${part}_test.cc. One that is
 // all variable proves nothing: it counts for no file.
 bool fits_a_pattern(const std::string& cmake, const std::string& name) {
@@ -59,6 +85,9 @@ Violations check_include_direction(const Tree& tree) {
           !may_include(room, include.target)) {
         out.push_back(at(file, include.line, room + " may not include " + include.target));
       }
+      const std::string part = folder_of(file.path);
+      if (!part_may_include(part, include.target))
+        out.push_back(at(file, include.line, part + " may not include " + include.target));
     }
   }
   return out;

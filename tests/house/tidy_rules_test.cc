@@ -23,14 +23,29 @@ TEST(BlankCommentsAndLiterals, KeepsCodeAndLines) {
 TEST(IncludeDirection, RoomsBesideEachOtherNeverMeet) {
   EXPECT_THAT(check_include_direction({{"gossip/a.cc", "#include \"compute/replica.h\"\n"}}),
               ElementsAre("gossip/a.cc:1: gossip may not include compute/replica.h"));
-  EXPECT_THAT(check_include_direction({{"monitoring/a.cc", "\n#include \"gossip/exchange.h\"\n"}}),
-              SizeIs(1));
-  EXPECT_THAT(check_include_direction({{"compute/torch/a.cc", "#include \"node/config.h\"\n"}}),
-              SizeIs(1));
+  EXPECT_THAT(
+      check_include_direction({{"monitoring/a.cc", "\n#include \"gossip/exchange/exchange.h\"\n"}}),
+      SizeIs(1));
+  EXPECT_THAT(
+      check_include_direction({{"compute/torch/a.cc", "#include \"node/config/config.h\"\n"}}),
+      SizeIs(1));
   EXPECT_THAT(check_include_direction({{"base/a.h", "#include \"schema/messages.h\"\n"}}),
               SizeIs(1));
   EXPECT_THAT(check_include_direction({{"node/a.cc", "#include \"tests/node/fake.h\"\n"}}),
               SizeIs(1));
+}
+
+TEST(IncludeDirection, FoldersOfARoomHaveAnOrder) {
+  EXPECT_THAT(check_include_direction({{"node/mesh/a.cc", "#include \"node/daemon/roster.h\"\n"}}),
+              ElementsAre("node/mesh/a.cc:1: node/mesh may not include node/daemon/roster.h"));
+  EXPECT_THAT(check_include_direction(
+                  {{"gossip/membership/a.cc", "#include \"gossip/exchange/exchange.h\"\n"}}),
+              SizeIs(1));
+  EXPECT_THAT(
+      check_include_direction({{"node/daemon/a.cc", "#include \"node/mesh/mesh.h\"\n"},
+                               {"gossip/sim/a.cc", "#include \"gossip/membership/swim.h\"\n"},
+                               {"node/mesh/a.cc", "#include \"schema/messages.h\"\n"}}),
+      IsEmpty());
 }
 
 TEST(IncludeDirection, GossipSeesMessagesButNotTheirEncoding) {

@@ -1,4 +1,4 @@
-#include "gossip/data_sharing.h"
+#include "gossip/membership/data_sharing.h"
 
 #include <gtest/gtest.h>
 

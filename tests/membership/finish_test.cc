@@ -1,4 +1,4 @@
-#include "gossip/finish.h"
+#include "gossip/membership/finish.h"
 
 #include <gtest/gtest.h>
 
@@ -77,27 +77,34 @@ TEST(Finish, WhenTheDeclarerDiesTheNextIdGoesOn) {
   FinishMachine m = machine(3);
   m.begin(at(0));
   agree(m);
-  m.update(at(1), {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
+  m.update(at(1),
+           {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kConverging);
-  m.update(at(2), {{id(1), RunState::kFinishing, true, false}, {id(4), RunState::kFinishing, true, true}});
+  m.update(at(2),
+           {{id(1), RunState::kFinishing, true, false}, {id(4), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
 }
 
 TEST(Finish, WhenTheDeclarerDiesBeforeAnybodyHasItsStateTheOthersGoOn) {
   FinishMachine m = machine(3);
   m.begin(at(0));
-  m.update(at(1), {{id(1), RunState::kComplete, true, true}, {id(4), RunState::kFinishing, true, true}});
+  m.update(at(1),
+           {{id(1), RunState::kComplete, true, true}, {id(4), RunState::kFinishing, true, true}});
   ASSERT_TRUE(m.on_final(at(2), final_by(1, 9)));
-  m.update(at(3), {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
+  m.update(at(3),
+           {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kFetching);
-  m.update(at(4), {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kComplete, true, true}});
+  m.update(at(4),
+           {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kComplete, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kFetching) << "n4 has it";
-  m.update(at(5), {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kFinishing, true, true}});
+  m.update(at(5),
+           {{id(1), RunState::kComplete, true, false}, {id(4), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kConverging);
   EXPECT_TRUE(m.take_reverted());
   EXPECT_FALSE(m.take_reverted());
   EXPECT_FALSE(m.final().has_value());
-  EXPECT_TRUE(m.on_final(at(6), final_by(4, 8))) << "another declaration is followed, a higher id's too";
+  EXPECT_TRUE(m.on_final(at(6), final_by(4, 8)))
+      << "another declaration is followed, a higher id's too";
 }
 
 TEST(Finish, AnOldSignOfAFetcherDoesNotShortenTheLinger) {
@@ -138,7 +145,8 @@ TEST(Finish, AloneConvergesAtOnceButNobodyIsAloneBeforeLooking) {
   EXPECT_FALSE(m.converged());
   m.begin(at(0));
   EXPECT_FALSE(m.converged());
-  m.update(at(1), {{id(1), RunState::kFinishing, false, false}, {id(3), RunState::kJoining, false, true}});
+  m.update(at(1),
+           {{id(1), RunState::kFinishing, false, false}, {id(3), RunState::kJoining, false, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kDeclaring);
 }
 
@@ -150,7 +158,8 @@ TEST(Finish, LingersUntilEveryLiveMemberHasIt) {
   m.written();
   m.update(at(3), {{id(3), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kComplete);
-  m.update(at(4), {{id(3), RunState::kComplete, true, true}, {id(4), RunState::kTraining, false, false}});
+  m.update(at(4),
+           {{id(3), RunState::kComplete, true, true}, {id(4), RunState::kTraining, false, false}});
   EXPECT_EQ(m.phase(), FinishPhase::kOver);
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "gossip/partial_view.h"
+#include "gossip/membership/partial_view.h"
 #include "tests/membership/swim_network.h"
 
 namespace kith::gossip::testing {

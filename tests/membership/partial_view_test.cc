@@ -1,6 +1,6 @@
 // Partial views: everybody stays connected to everybody with a handful of links, whatever share of
 // them fails.
-#include "gossip/partial_view.h"
+#include "gossip/membership/partial_view.h"
 
 #include <gtest/gtest.h>
 

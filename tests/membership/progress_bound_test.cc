@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/random.h"
-#include "gossip/progress.h"
+#include "gossip/membership/progress.h"
 
 namespace kith::gossip {
 namespace {

@@ -1,4 +1,4 @@
-#include "gossip/progress.h"
+#include "gossip/membership/progress.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@ NodeId id(std::uint8_t n) {
   return node;
 }
 
-schema::MemberRecord holder(std::uint8_t file, Samples whole, std::uint32_t index, std::uint32_t count, Samples samples) {
+schema::MemberRecord holder(std::uint8_t file, Samples whole, std::uint32_t index,
+                            std::uint32_t count, Samples samples) {
   schema::MemberRecord r;
   r.id.bytes[1] = file;  // a member for each share of each file
   r.id.bytes[2] = static_cast<std::uint8_t>(index);

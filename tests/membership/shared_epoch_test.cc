@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "compute/data.h"
-#include "gossip/data_sharing.h"
+#include "gossip/membership/data_sharing.h"
 
 namespace kith::gossip {
 namespace {

@@ -2,8 +2,8 @@
 // cluster.
 #include <gtest/gtest.h>
 
-#include "gossip/swim_limits.h"
-#include "gossip/swim_suspicion.h"
+#include "gossip/membership/swim_limits.h"
+#include "gossip/membership/swim_suspicion.h"
 
 namespace kith::gossip {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "gossip/swim.h"
+#include "gossip/membership/swim.h"
 
 namespace kith::gossip::testing {
 

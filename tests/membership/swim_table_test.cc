@@ -1,13 +1,13 @@
 // The indexes under Swim against a naive count: what they keep ready must be what a walk over
 // everybody would find.
-#include "gossip/swim_table.h"
+#include "gossip/membership/swim_table.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
-#include "gossip/swim_queues.h"
+#include "gossip/membership/swim_queues.h"
 #include "tests/membership/swim_network.h"
 
 namespace kith::gossip::testing {

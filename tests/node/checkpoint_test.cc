@@ -1,4 +1,4 @@
-#include "node/checkpoint.h"
+#include "node/store/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "node/claims.h"
+#include "node/daemon/claims.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "node/cli.h"
+#include "node/cli/cli.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "gossip/method.h"
-#include "node/cli_table.h"
-#include "node/config_keys.h"
-#include "node/control_client.h"
+#include "node/cli/cli_table.h"
+#include "node/cli/control_client.h"
+#include "node/config/config_keys.h"
 #include "tests/node/fake_daemon.h"
 #include "tests/node/store_harness.h"
 

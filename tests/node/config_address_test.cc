@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/config.h"
+#include "node/config/config.h"
 #include "tests/node/scratch_folder.h"
 
 namespace kith::node {

@@ -1,4 +1,4 @@
-#include "node/config.h"
+#include "node/config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "node/config_check.h"
-#include "node/config_keys.h"
+#include "node/config/config_check.h"
+#include "node/config/config_keys.h"
 #include "tests/node/scratch_folder.h"
 
 namespace kith::node {

@@ -1,4 +1,4 @@
-#include "node/config_value.h"
+#include "node/config/config_value.h"
 
 #include <gtest/gtest.h>
 

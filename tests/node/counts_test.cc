@@ -1,10 +1,10 @@
-#include "node/counts.h"
+#include "node/daemon/counts.h"
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "compute/trainer.h"
-#include "node/checkpoint_metadata.h"
+#include "node/store/checkpoint_metadata.h"
 
 namespace kith::node {
 namespace {

@@ -1,9 +1,9 @@
-#include "node/daemon_flags.h"
+#include "node/config/daemon_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/cli_help.h"
+#include "node/config/cli_help.h"
 #include "tests/node/scratch_folder.h"
 
 namespace kith::node {

@@ -1,4 +1,4 @@
-#include "node/data_dir.h"
+#include "node/identity/data_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "node/data_share.h"
+#include "node/daemon/data_share.h"
 
 #include <gtest/gtest.h>
 

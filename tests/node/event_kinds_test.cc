@@ -1,4 +1,4 @@
-#include "node/event_kinds.h"
+#include "node/daemon/event_kinds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "node/handshake.h"
+#include "node/daemon/handshake.h"
 
 #include <gtest/gtest.h>
 
@@ -42,13 +42,18 @@ TEST(RunPolicy, RefusalsNameBothValues) {
   RunPolicy there(run(), id(2));
   ASSERT_FALSE(here.judge(good(there)).has_value());
   const Case cases[] = {
-      {"cluster", [](auto& h) { h.cluster = "other"; }, RejectCode::kCluster, "other here, digits there"},
+      {"cluster", [](auto& h) { h.cluster = "other"; }, RejectCode::kCluster,
+       "other here, digits there"},
       {"run", [](auto& h) { h.run_id = "x"; }, RejectCode::kRun, "x here, digits-1 there"},
       {"schema", [](auto& h) { h.schema_hash.bytes[0] = 9; }, RejectCode::kSchema, "model schema"},
-      {"protocol", [](auto& h) { h.protocol_min = h.protocol_max = 9; }, RejectCode::kProtocol, "9 to 9 here"},
-      {"facts", [](auto& h) { h.facts[0].second = "8"; }, RejectCode::kFacts, "run.seed: 8 here, 7 there"},
-      {"missing fact", [](auto& h) { h.facts.pop_back(); }, RejectCode::kFacts, "data.mean: 0.13 here, not stated"},
-      {"own key", [](auto& h) { h.record.id = id(1); }, RejectCode::kIdentity, "copied data directory"},
+      {"protocol", [](auto& h) { h.protocol_min = h.protocol_max = 9; }, RejectCode::kProtocol,
+       "9 to 9 here"},
+      {"facts", [](auto& h) { h.facts[0].second = "8"; }, RejectCode::kFacts,
+       "run.seed: 8 here, 7 there"},
+      {"missing fact", [](auto& h) { h.facts.pop_back(); }, RejectCode::kFacts,
+       "data.mean: 0.13 here, not stated"},
+      {"own key", [](auto& h) { h.record.id = id(1); }, RejectCode::kIdentity,
+       "copied data directory"},
   };
   for (const Case& c : cases) {
     schema::Hello hello = good(there);
@@ -79,7 +84,8 @@ class FakeBook final : public MemberBook {
     return std::nullopt;
   }
   std::vector<schema::MemberRecord> sample(std::size_t most) override {
-    return {members.begin(), members.begin() + static_cast<std::ptrdiff_t>(std::min(most, members.size()))};
+    return {members.begin(),
+            members.begin() + static_cast<std::ptrdiff_t>(std::min(most, members.size()))};
   }
   std::vector<schema::MemberRecord> members;
 };
@@ -106,7 +112,8 @@ TEST(RunPolicy, WelcomeTellsWhoIsThereButNotTheJoinerItself) {
   EXPECT_EQ(welcome.records[0].id, id(3));
   EXPECT_EQ(welcome.seen_incarnation, Incarnation{2} << 32) << "an earlier start is told";
   hello.record.boot_nonce = 5;
-  EXPECT_EQ(here.make_welcome(schema::Plane::kControl, hello).seen_incarnation, 0U) << "the same start is not";
+  EXPECT_EQ(here.make_welcome(schema::Plane::kControl, hello).seen_incarnation, 0U)
+      << "the same start is not";
   EXPECT_TRUE(here.make_welcome(schema::Plane::kBulk, hello).records.empty());
 }
 
@@ -114,8 +121,8 @@ TEST(RunPolicy, OfTwoProcessesWithOneKeyBothComputeTheSameOneToGoOn) {
   const struct {
     schema::MemberRecord a, b;
     bool a_goes_on;
-  } cases[] = {{record(7, 3, 1), record(7, 2, 9), true},     // the later boot
-               {record(7, 3, 1), record(7, 3, 2), false},    // equal boots: the nonce
+  } cases[] = {{record(7, 3, 1), record(7, 2, 9), true},   // the later boot
+               {record(7, 3, 1), record(7, 3, 2), false},  // equal boots: the nonce
                {record(7, 2, 9), record(7, 3, 1), false}};
   for (const auto& c : cases) {
     EXPECT_EQ(outlives(c.a, c.b), c.a_goes_on);
@@ -155,7 +162,8 @@ TEST(RunPolicy, AMemberTellsAnOlderCopyOfALivingNodeToGoAndLetsItsLaterStartIn) 
   ASSERT_TRUE(reject.has_value());
   EXPECT_GT(reject->seen_incarnation, hello.record.incarnation);
   book.members[0].state = schema::MemberState::kDead;
-  EXPECT_FALSE(here.judge(hello).has_value()) << "its incarnation file may have been lost: WELCOME says what is known";
+  EXPECT_FALSE(here.judge(hello).has_value())
+      << "its incarnation file may have been lost: WELCOME says what is known";
   book.members[0].state = schema::MemberState::kAlive;
   hello.record = record(7, 4, 1);
   EXPECT_FALSE(here.judge(hello).has_value()) << "an ordinary restart";

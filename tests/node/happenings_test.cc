@@ -1,5 +1,5 @@
 // What the exchange loop tells the control loop: of fetches only the last one counts.
-#include "node/happenings.h"
+#include "node/daemon/happenings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "node/health_checks.h"
+#include "node/daemon/health_checks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What `kith` takes from whoever answers: never more, nor for longer, than it said.
-#include "node/http_exchange.h"
+#include "node/cli/http_exchange.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

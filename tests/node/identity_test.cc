@@ -1,4 +1,4 @@
-#include "node/identity.h"
+#include "node/identity/identity.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

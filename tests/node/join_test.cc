@@ -1,4 +1,4 @@
-#include "node/join.h"
+#include "node/daemon/join.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,9 @@ schema::Reject reject(RejectCode code, std::string detail = "why") {
   return r;
 }
 
-TEST(Join, WithoutSeedsANodeIsTheFirst) { EXPECT_EQ(JoinMachine(settings({}), at(0)).state(), JoinState::kAlone); }
+TEST(Join, WithoutSeedsANodeIsTheFirst) {
+  EXPECT_EQ(JoinMachine(settings({}), at(0)).state(), JoinState::kAlone);
+}
 
 TEST(Join, WithSeedsItWaitsForEverAndNeverStartsAloneSilently) {
   JoinMachine m(settings({"a:1"}), at(0));

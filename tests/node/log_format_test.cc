@@ -1,4 +1,4 @@
-#include "node/log_format.h"
+#include "node/config/log_format.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -43,9 +43,9 @@ TEST(LogLine, JsonIsJson) {
 
 TEST(LogLine, NoValueCanForgeALineOrObeyATerminal) {
   for (const LogFormat format : {LogFormat::kText, LogFormat::kLogfmt, LogFormat::kJson}) {
-    const std::string line = format_log_line(format, kTime, LogLevel::kInfo, "c\n", "m\nx",
-                                             {{"k\n", "v\nlevel=error \x1b[2J"},
-                                              {"name", "\xc2\x9b"}});
+    const std::string line =
+        format_log_line(format, kTime, LogLevel::kInfo, "c\n", "m\nx",
+                        {{"k\n", "v\nlevel=error \x1b[2J"}, {"name", "\xc2\x9b"}});
     EXPECT_THAT(line, Not(HasSubstr("\n")));
     if (format != LogFormat::kJson) {
       EXPECT_THAT(line, Not(HasSubstr("\xc2\x9b")));

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "compute/replica.h"
-#include "gossip/exchange.h"
-#include "node/replica_store.h"
+#include "gossip/exchange/exchange.h"
+#include "node/daemon/replica_store.h"
 
 namespace kith::node {
 namespace {
@@ -37,10 +37,12 @@ TEST(Memory, AReplicaIsThreeCopiesAndTwoBoundedPools) {
   const std::size_t before = resident_bytes();
   compute::Replica replica(kValues, 4U << 20);
   const std::size_t held = resident_bytes() - before;
-  EXPECT_GE(held, 3 * kCopy - (1U << 20)) << "reserved and touched at start, not page by page under load";
+  EXPECT_GE(held, 3 * kCopy - (1U << 20))
+      << "reserved and touched at start, not page by page under load";
   EXPECT_LE(held, 3 * kCopy + (8U << 20)) << "three copies and one fragment";
   const ReplicaStore store(replica);
-  EXPECT_LE(resident_bytes() - before - held, ReplicaStore::kSnapshotBytes + ReplicaStore::kDeltaBytes + (4U << 20));
+  EXPECT_LE(resident_bytes() - before - held,
+            ReplicaStore::kSnapshotBytes + ReplicaStore::kDeltaBytes + (4U << 20));
 }
 
 TEST(Memory, StaysFlatOverAHundredThousandExchangesThatTimeOut) {
@@ -70,14 +72,17 @@ TEST(Memory, StaysFlatOverAHundredThousandExchangesThatTimeOut) {
     now = now + milliseconds(401);
     machine.tick(now);
     machine.take_events();
-    // Now and then the peers return, know nothing of what is asked for, and say so; else nothing new could be proposed.
+    // Now and then the peers return, know nothing of what is asked for, and say so; else nothing
+    // new could be proposed.
     if (step % 4 != 0) return;
     ++boot;
     for (auto& peer : peers) peer.incarnation = boot << 32;
     machine.set_peers(now, peers);
     for (const auto& out : machine.take_outgoing())
-      if (const auto* asked = std::get_if<schema::Propose>(&out.message); asked != nullptr && asked->attempt > 0)
-        machine.on_message(now, out.to, schema::Aborted{asked->e, schema::AbortReason::kUnknown}, {});
+      if (const auto* asked = std::get_if<schema::Propose>(&out.message);
+          asked != nullptr && asked->attempt > 0)
+        machine.on_message(now, out.to, schema::Aborted{asked->e, schema::AbortReason::kUnknown},
+                           {});
     machine.take_outgoing();
     machine.take_events();
   };
@@ -88,7 +93,8 @@ TEST(Memory, StaysFlatOverAHundredThousandExchangesThatTimeOut) {
     ASSERT_LT(step, 100000U) << "too few exchanges start";
   }
   EXPECT_GT(machine.counters().suspended, 90000U);
-  EXPECT_LE(resident_bytes(), settled + (2U << 20)) << "grew while " << started << " exchanges timed out";
+  EXPECT_LE(resident_bytes(), settled + (2U << 20))
+      << "grew while " << started << " exchanges timed out";
 }
 
 }  // namespace

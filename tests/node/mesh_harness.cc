@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "node/mesh_frames.h"
-#include "node/mesh_handshake.h"
+#include "node/mesh/mesh_frames.h"
+#include "node/mesh/mesh_handshake.h"
 #include "schema/codec.h"
 
 #ifdef __SANITIZE_THREAD__

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "node/cluster_key.h"
-#include "node/mesh.h"
-#include "node/mesh_socket.h"
+#include "node/mesh/cluster_key.h"
+#include "node/mesh/mesh.h"
+#include "node/mesh/mesh_socket.h"
 
 namespace kith::node::testing {
 

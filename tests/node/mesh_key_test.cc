@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "node/cluster_key.h"
+#include "node/mesh/cluster_key.h"
 
 namespace kith::node {
 namespace {

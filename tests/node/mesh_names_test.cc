@@ -3,8 +3,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "node/address.h"
-#include "node/text.h"
+#include "node/text/address.h"
+#include "node/text/text.h"
 #include "tests/node/mesh_harness.h"
 
 namespace kith::node::testing {

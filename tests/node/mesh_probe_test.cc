@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "node/mesh_dial_back.h"
-#include "node/mesh_listener.h"
+#include "node/mesh/mesh_dial_back.h"
+#include "node/mesh/mesh_listener.h"
 #include "tests/node/mesh_harness.h"
 
 namespace kith::node::testing {

@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "node/mesh_frames.h"
-#include "node/mesh_handshake.h"
+#include "node/mesh/mesh_frames.h"
+#include "node/mesh/mesh_handshake.h"
 #include "schema/codec.h"
 #include "tests/node/mesh_harness.h"
 
@@ -198,7 +198,7 @@ TEST(MeshHandshake, TheAnswerBeforeAProofIsSmallerThanTheQuestion) {
       encoded(schema::Reject{RejectCode::kNotReady, "greet first", Identity::ephemeral(1).id(), 0});
   EXPECT_LT(challenge.size(), hello.size());
   // The least that a node says to a member: its own record comes along.
-  const auto least = encoded(schema::Ping{1, {{schema::MemberRecord{}}, {}, 0}});
+  const auto least = encoded(schema::Ping{1, {{schema::MemberRecord{}}, {}}});
   EXPECT_LT(hint.size(), least.size());
 }
 

@@ -5,10 +5,10 @@
 
 #include <thread>
 
-#include "node/mesh_handshake.h"
-#include "node/mesh_links.h"
-#include "node/mesh_memory.h"
-#include "node/mesh_schedule.h"
+#include "node/mesh/mesh_handshake.h"
+#include "node/mesh/mesh_links.h"
+#include "node/mesh/mesh_memory.h"
+#include "node/mesh/mesh_schedule.h"
 
 namespace kith::node {
 namespace {

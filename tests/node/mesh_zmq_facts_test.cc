@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/check.h"
-#include "node/mesh_frames.h"
-#include "node/zap_handler.h"
+#include "node/mesh/mesh_frames.h"
+#include "node/mesh/zap_handler.h"
 #include "schema/codec.h"
 #include "tests/node/mesh_harness.h"
 
@@ -179,7 +179,7 @@ TEST(HeartbeatsDeathTest, AbortTheProcessWhenAPeerGoesAndLeavesABacklog) {
         leave_a_backlog(context, router);
       },
       "_io_error")
-      << "mended in this libzmq: HEARTBEAT_IVL could come back (node/mesh_socket.h)";
+      << "mended in this libzmq: HEARTBEAT_IVL could come back (node/mesh/mesh_socket.h)";
 }
 
 TEST(Backlog, OfAPeerThatIsGoneIsReadByTheMeshSocketsAllTheSame) {

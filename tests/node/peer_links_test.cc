@@ -1,10 +1,10 @@
-#include "node/peer_links.h"
+#include "node/daemon/peer_links.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "node/mesh.h"
+#include "node/mesh/mesh.h"
 
 namespace kith::node {
 namespace {

@@ -1,9 +1,9 @@
-#include "node/reload.h"
+#include "node/config/reload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/dry_run.h"
+#include "node/setup/dry_run.h"
 
 namespace kith::node {
 namespace {

@@ -1,6 +1,6 @@
 // A copy at rest beside a thread that exchanges: `make_active` may come at any moment, as when a
 // declared state is lost with its declarer while another is being hashed.
-#include "node/rest.h"
+#include "node/daemon/rest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "node/roster.h"
+#include "node/daemon/roster.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "node/safetensors.h"
+#include "node/store/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "node/state_assembly.h"
+#include "node/daemon/state_assembly.h"
 
 #include <gtest/gtest.h>
 

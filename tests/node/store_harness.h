@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "compute/replica.h"
-#include "node/checkpoint.h"
+#include "node/store/checkpoint.h"
 #include "tests/node/scratch_folder.h"
 
 namespace kith::node {

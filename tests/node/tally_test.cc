@@ -1,4 +1,4 @@
-#include "node/tally.h"
+#include "node/daemon/tally.h"
 
 #include <gtest/gtest.h>
 

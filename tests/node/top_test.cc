@@ -10,11 +10,11 @@
 #include <sstream>
 #include <thread>
 
-#include "node/cli.h"
-#include "node/terminal.h"
-#include "node/text.h"
-#include "node/top_model.h"
-#include "node/top_view.h"
+#include "node/cli/cli.h"
+#include "node/cli/terminal.h"
+#include "node/cli/top_model.h"
+#include "node/cli/top_view.h"
+#include "node/text/text.h"
 #include "tests/node/fake_daemon.h"
 #include "tests/node/scratch_folder.h"
 

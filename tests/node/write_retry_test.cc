@@ -1,4 +1,4 @@
-#include "node/write_retry.h"
+#include "node/daemon/write_retry.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/exchange.h"
+#include "gossip/exchange/exchange.h"
 #include "gossip/sim/fixed_point_store.h"
 #include "gossip/sim/node_ids.h"
 

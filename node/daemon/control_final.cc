@@ -1,0 +1,146 @@
+// ControlLoop: the final model on disk, and with what the process ends.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "node/daemon/control_loop.h"
+#include "node/text/text.h"
+
+namespace kith::node {
+
+using schema::MemberState;
+using schema::RunState;
+
+bool ControlLoop::nobody_lives() const {
+  return roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
+}
+
+// This process stood still, long enough for the others to have gone on without it, agreed and
+// ended. Until a member has exchanged with it since, it counts on nothing that it knew of them.
+void ControlLoop::note_absence(Duration length) {
+  if (!company_ || !averages() || parts_.composition.finish == gossip::Finish::kNone) return;
+  handle_happenings();  // of before
+  absence_ = Absence{absence_ ? std::max(length, absence_->length) : length, now()};
+  if (!finish_.on_own_pause()) return;
+  say(LogLevel::kWarn, "what was declared before is asked for again: the others may have another");
+  agree_again();
+  enter(RunState::kFinishing);
+}
+
+// What was on its way while this process stood still says nothing about who is there now; what
+// was begun since then does.
+void ControlLoop::count_distance(const gossip::ExchangeEvent& event, double relative) {
+  const bool initiated = event.kind == gossip::ExchangeEvent::Kind::kCompletedInitiator;
+  if (absence_ && initiated && now() - event.duration > absence_->back + preset_.probe_interval) {
+    absence_.reset();
+    waiting_for_.clear();
+  }
+  if (!absence_) finish_.on_distance(event.fragment, relative);
+}
+
+// This state is to be on disk before the process ends.
+void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
+  owed_ = std::move(made);
+  final_written_ = false;
+  final_retry_.reset();
+  write_final();
+}
+
+// It is written, or what is declared or followed from now on is another state.
+void ControlLoop::drop_owed_final() {
+  owed_.reset();
+  final_written_ = false;
+  final_retry_.reset();
+  final_error_.clear();
+}
+
+// Writing, hashing and fsync take as long as they take: members go on being answered meanwhile.
+void ControlLoop::write_final() {
+  ++final_writes_;
+  parts_.checkpointer->run_task([this, made = owed_] {
+    Status written =
+        write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
+    post([this, made, written = std::move(written)] {
+      --final_writes_;
+      if (made != owed_) return;
+      if (written)
+        on_final_written(made->facts);
+      else
+        on_final_failed(written.error());
+    });
+  });
+}
+
+void ControlLoop::on_final_written(const FinalFacts& facts) {
+  if (!final_error_.empty()) trouble_.clear();
+  drop_owed_final();
+  final_written_ = true;
+  finish_.written();
+  final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
+  say(LogLevel::kInfo, "final model written",
+      {{"path", final_path()},
+       {"accuracy", std::to_string(facts.accuracy)},
+       {"progress", std::to_string(facts.progress)}});
+  if (state_ != RunState::kLeaving) enter(RunState::kComplete);
+}
+
+// The state stays in memory and is given to whoever asks; members need not wait for this disk. Said
+// once, and again when the reason changes.
+void ControlLoop::on_final_failed(const Error& error) {
+  const bool first = !final_retry_.failing();
+  const bool news = final_error_ != error.message;
+  const bool hopeless = error.code == ErrorCode::kNonFinite;  // the same state, for ever
+  final_error_ = trouble_ = error.message;
+  final_retry_.failed(now());
+  if (state_ == RunState::kLeaving) return;  // its last word tells
+  if (hopeless || final_retry_.over()) {
+    say(LogLevel::kError, "final model not written: no further try", {{"error", final_error_}});
+    return enter(RunState::kLeaving);
+  }
+  if (news)
+    say(LogLevel::kError,
+        "final model not written: it is kept in memory and tried again; make room, or mend the "
+        "folder",
+        {{"error", final_error_}, {"for", seconds_text(final_retry_.end() - now())}});
+  if (!first) return;
+  write_checkpoint();
+  beat();
+  roster_.hurry();
+}
+
+void ControlLoop::retry_final() {
+  if (!owed_ || final_writes_ > 0) return;
+  if (final_retry_.due(now())) return write_final();
+  waiting_for_ = "the final model is not on disk, it is tried again within " +
+                 seconds_text(final_retry_.next() - now()) + ", for " +
+                 seconds_text(final_retry_.end() - now()) + ": make room, or mend the folder";
+}
+
+// Leaving: once more, whenever the next try would have been. False: nothing to wait for.
+bool ControlLoop::final_tried_last() {
+  if (final_writes_ > 0) return false;
+  if (!owed_ || final_retry_.over() || std::exchange(final_last_try_, true)) return true;
+  write_final();
+  return false;
+}
+
+// The process's exit code, and what it has to say at last.
+int ControlLoop::last_word() {
+  if (!owed_ && final_written_ && absence_ && !finish_.shared()) {
+    say(LogLevel::kWarn,
+        std::string("this process stood still for a while and found nobody to ask afterwards: the "
+                    "final model is this node's own, the others ") +
+            (followed_ ? "agreed on another" : "may have agreed on another"),
+        {{"seconds", std::to_string(to_seconds(absence_->length))}, {"path", final_path()}});
+    return exit_code(ErrorCode::kFailed);
+  }
+  if (!owed_) return 0;
+  const bool saved = leave_checkpoint_.has_value();
+  say(LogLevel::kError,
+      saved ? "ending without the final model: a start goes on from the checkpoint"
+            : "ending without the final model, and without a checkpoint of its state",
+      {{"error", final_error_}, {"checkpoint", saved ? *leave_checkpoint_ : "-"}});
+  return exit_code(ErrorCode::kFailed);
+}
+
+}  // namespace kith::node
