@@ -12,7 +12,7 @@ namespace {
 // All of node/ but the table itself.
 std::string sources() {
   std::ostringstream text;
-  for (const auto& entry : std::filesystem::directory_iterator(KITH_SOURCE_DIR "/node"))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(KITH_SOURCE_DIR "/node"))
     if (entry.path().extension() == ".cc" && entry.path().filename() != "event_kinds.cc")
       text << std::ifstream(entry.path()).rdbuf();
   return text.str();
