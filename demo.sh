@@ -52,8 +52,9 @@ path() { (cd "$called_from" && realpath -m -- "$1"); }
 [[ -z $folder ]] || run=$(path "$folder")
 [[ -z $programs ]] || bin=$(path "$programs")
 [[ -z $programs || -x $bin/kithd && -x $bin/kith ]] || refuse "--programs: kithd and kith are not in $bin"
-# A demo empties its folder: never one that no demo has locked before and that holds something.
-if [[ -n $folder && -e $run && ! -e $run.lock && -n $(ls -A "$run") ]]; then
+# A demo empties its folder: never one that holds something, but not what only a demo puts there.
+mark=.kith-demo
+if [[ -n $folder && -e $run && ! -f $run/$mark && (! -d $run || -n $(ls -A "$run")) ]]; then
   refuse "--folder: $run holds something else than a demo"
 fi
 
@@ -97,11 +98,10 @@ at_exit() {
 }
 trap at_exit EXIT
 
-mkdir -p "$(dirname "$run")"
-exec 9> "$run.lock"
-flock -n 9 || { say "another demo runs here ($run is its folder): end that one first"; exit 1; }
-rm -rf "$run"
 mkdir -p "$run"
+exec 9>> "$run/$mark"
+flock -n 9 || { say "another demo runs here ($run is its folder): end that one first"; exit 1; }
+find "$run" -mindepth 1 -maxdepth 1 ! -name "$mark" -exec rm -rf {} +
 # Few nodes get only some of the digits each, which shows what averaging does; many share them evenly.
 shard_by=index
 ((nodes >= 2 && nodes <= 5)) && shard_by=label

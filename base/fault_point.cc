@@ -18,11 +18,11 @@ namespace {
 constexpr auto kPointCount = static_cast<std::size_t>(FaultPoint::kCount);
 
 constexpr std::array<std::string_view, kPointCount> kNames = {
-    "propose-sent", "propose-chunk-sent", "propose-received",  "chunk-received", "before-commit",
-    "after-commit", "result-sent",        "before-apply",      "after-apply",    "ack-sent",
-    "ack-received", "checkpoint-written", "checkpoint-renamed"};
+    "propose-sent", "propose-chunk-sent", "propose-received",   "chunk-received", "before-commit",
+    "after-commit", "result-sent",        "before-apply",       "after-apply",    "ack-sent",
+    "ack-received", "checkpoint-written", "checkpoint-renamed", "export-opened"};
 
-enum class Action : std::uint8_t { kNone, kKill, kStop, kWait };
+enum class Action : std::uint8_t { kNone, kKill, kStop, kWait, kHang };
 
 constexpr std::chrono::seconds kWaitSeconds{4};
 
@@ -59,9 +59,10 @@ Result<Trigger> parse_trigger(std::string_view text, std::string_view item) {
   if (verb == "kill") trigger.action = Action::kKill;
   if (verb == "stop") trigger.action = Action::kStop;
   if (verb == "wait") trigger.action = Action::kWait;
+  if (verb == "hang") trigger.action = Action::kHang;
   if (trigger.action == Action::kNone)
     return fail(ErrorCode::kUsage,
-                "fault \"" + std::string(item) + "\": expected kill@N, stop@N or wait@N");
+                "fault \"" + std::string(item) + "\": expected kill@N, stop@N, wait@N or hang@N");
   if (at == std::string_view::npos) return trigger;
   const std::string_view digits = text.substr(at + 1);
   const char* end = digits.data() + digits.size();
@@ -99,6 +100,7 @@ Status parse_spec(std::string_view spec, std::array<Trigger, kPointCount>& out) 
 
 void strike(Action action) {
   if (action == Action::kWait) return std::this_thread::sleep_for(kWaitSeconds);
+  while (action == Action::kHang) std::this_thread::sleep_for(kWaitSeconds);
   // raise() strikes this very thread, so nothing after the passage is executed before the process
   // stops.
   std::raise(action == Action::kKill ? SIGKILL : SIGSTOP);

@@ -2,8 +2,8 @@
 // narrowed to crashes and delays at protocol steps). Armed only through the environment variable
 // KITH_FAULTS, read once at start by node/ and handed in here: "name=kill@N" ends the process with
 // SIGKILL at the N-th passage, "name=stop@N" raises SIGSTOP, "name=wait@N" keeps the passing thread
-// for 4 s, as a slow disk would. An unknown name is an error, so that a test cannot pass by
-// misspelling one.
+// for 4 s, as a slow disk would, "name=hang@N" for ever. An unknown name is an error, so that a
+// test cannot pass by misspelling one.
 #pragma once
 
 #include <string_view>
@@ -28,6 +28,7 @@ enum class FaultPoint {
   kAckReceived,        // responder: entry freed
   kCheckpointWritten,  // checkpoint: temporary file complete, not renamed
   kCheckpointRenamed,  // checkpoint: renamed, folder not fsynced
+  kExportOpened,       // export of a live state: temporary file made, no value in it
   kCount,
 };
 std::string_view to_string(FaultPoint point);

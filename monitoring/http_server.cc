@@ -28,6 +28,8 @@ namespace {
 // spinning.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
+constexpr int kCommandThreads = 3;
+
 struct Job {
   std::uint64_t connection = 0;
   std::string request;
@@ -68,18 +70,20 @@ class Outbox {
   std::vector<Done> done_;  // guarded by mutex_
 };
 
-// One thread that answers requests in order.
+// Threads that answer requests; with one of them, in order.
 class Worker {
  public:
-  Worker(RequestAnswerer& answerer, Outbox& outbox)
-      : answerer_(answerer), outbox_(outbox), thread_([this] { run(); }) {}
+  Worker(RequestAnswerer& answerer, Outbox& outbox, int threads)
+      : answerer_(answerer), outbox_(outbox) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  }
   ~Worker() {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
     }
-    ready_.notify_one();
-    thread_.join();
+    ready_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
   }
   void give(Job job) {
     {
@@ -110,7 +114,7 @@ class Worker {
   std::condition_variable ready_;
   std::deque<Job> jobs_;  // guarded by mutex_; at most one a connection
   bool stop_ = false;     // guarded by mutex_
-  std::thread thread_;    // last: starts when the rest is there
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace
@@ -120,8 +124,8 @@ struct HttpServer::Impl {
       : clock(c),
         limits(l),
         answerer(handler),
-        reads(answerer, outbox),
-        commands(answerer, outbox) {}
+        reads(answerer, outbox, 1),
+        commands(answerer, outbox, kCommandThreads) {}
   ~Impl() {
     stopping = true;
     outbox.wake();

@@ -5,10 +5,11 @@
 // Nothing a client does may disturb training, so no thread ever waits for a client: one loop thread
 // moves bytes of all connections without blocking, with a deadline for each, and hands complete
 // requests to a worker, where cpp-httplib parses, answers into memory, and never sees a socket.
-// Reads and commands have a worker each: a scrape does not queue behind a checkpoint. One request
+// Reads have a worker, commands three others: a scrape does not queue behind a checkpoint, nor a
+// leave behind an export to a disk that hangs. One request
 // per connection. Above connections_max the oldest idle one is closed.
 //
-// Thread: construct and destroy on one; the handler is called on the two workers, at most one call
+// Thread: construct and destroy on one; the handler is called on the workers, at most one call
 // on each at a time. Errors: kAddressInUse and kUsage name the address. The destructor waits for
 // handlers that are running.
 #pragma once

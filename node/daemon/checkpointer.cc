@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "node/daemon/state_assembly.h"
+
 namespace kith::node {
+namespace {
+
+constexpr const char* kNotFinite = "the trainer's state is not finite";
+
+}  // namespace
 
 Checkpointer::Checkpointer(CheckpointStore& store, const compute::ModelSchema& schema,
                            compute::Replica& replica, compute::Trainer& trainer,
@@ -14,6 +21,7 @@ Checkpointer::Checkpointer(CheckpointStore& store, const compute::ModelSchema& s
       exchange_(exchange),
       clock_(clock),
       log_(log),
+      exporter_(log),
       thread_([this] { run(); }) {}
 
 Checkpointer::~Checkpointer() {
@@ -33,13 +41,20 @@ bool Checkpointer::request(CheckpointFacts facts,
   return begin(std::move(job));
 }
 
-bool Checkpointer::request_export(std::string to, CheckpointFacts facts,
-                                  std::function<void(const Result<std::string>&)> done) {
+void Checkpointer::request_export(const std::string& to, CheckpointFacts facts,
+                                  Exporter::Done done) {
+  if (Status free = exporter_.reserve(to); !free) return done(fail(std::move(free.error())));
   Job job;
-  job.export_to = std::move(to);
+  job.export_to = to;
   job.facts = std::move(facts);
-  job.done = std::move(done);
-  return begin(std::move(job));
+  job.done = done;
+  if (!begin(std::move(job))) exporter_.give_up({ErrorCode::kBusy, kCheckpointBusy}, done);
+}
+
+void Checkpointer::request_export_of(const std::string& from, const std::string& to,
+                                     Exporter::Done done) {
+  if (Status free = exporter_.reserve(to); !free) return done(fail(std::move(free.error())));
+  exporter_.write([from, to] { return export_checkpoint(from, to); }, std::move(done));
 }
 
 bool Checkpointer::begin(Job job) {
@@ -86,26 +101,41 @@ void Checkpointer::run() {
 }
 
 void Checkpointer::write(Job job) {
+  if (!job.export_to.empty()) return export_copy(std::move(job));
   const Result<std::string> path = write_file(job);
-  if (job.export_to.empty()) count(job, path);
+  count(job, path);
   tell(job, path);
   busy_ = false;
   if (job.done) job.done(path);
 }
 
 Result<std::string> Checkpointer::write_file(const Job& job) {
-  const auto after_read = [this] {
-    replica_.thaw();
-    if (exchange_ != nullptr) exchange_->resume_exchanges();
-  };
-  if (!job.image.healthy) {
-    after_read();
-    return fail(ErrorCode::kNonFinite, "the trainer's state is not finite");
-  }
-  if (job.export_to.empty())
-    return store_.write(schema_, replica_, job.image, job.ledger, job.facts, after_read);
-  KITH_TRY(export_replica(job.export_to, schema_, replica_, job.image, job.facts, after_read));
-  return job.export_to;
+  if (job.image.healthy)
+    return store_.write(schema_, replica_, job.image, job.ledger, job.facts,
+                        [this] { after_read(); });
+  after_read();
+  return fail(ErrorCode::kNonFinite, kNotFinite);
+}
+
+void Checkpointer::export_copy(Job job) {
+  // Shared, since std::function wants copies; there is one copy of the values.
+  const auto copy = std::make_shared<const StateAssembly>(replica_, job.image.integers);
+  after_read();
+  busy_ = false;
+  if (!job.image.healthy) return exporter_.give_up({ErrorCode::kNonFinite, kNotFinite}, job.done);
+  job.image.optimizer.clear();
+  exporter_.write(
+      [copy, to = job.export_to, schema = schema_, image = std::move(job.image),
+       facts = std::move(job.facts)] {
+        return export_values(to, schema, copy->values(), image, facts);
+      },
+      std::move(job.done));
+}
+
+// Exchanges and merges go on.
+void Checkpointer::after_read() {
+  replica_.thaw();
+  if (exchange_ != nullptr) exchange_->resume_exchanges();
 }
 
 void Checkpointer::count(const Job& job, const Result<std::string>& path) {
@@ -123,15 +153,13 @@ void Checkpointer::count(const Job& job, const Result<std::string>& path) {
 }
 
 void Checkpointer::tell(const Job& job, const Result<std::string>& path) {
-  const bool exported = !job.export_to.empty();
   if (path)
-    log_.log(LogLevel::kInfo, "checkpoint", exported ? "exported" : "written",
+    log_.log(LogLevel::kInfo, "checkpoint", "written",
              {{"step", std::to_string(job.image.step)}, {"path", *path}});
   else
-    log_.log(
-        LogLevel::kError, "checkpoint",
-        exported ? "not exported" : "not written; the node goes on, the older files are intact",
-        {{"error", path.error().message}});
+    log_.log(LogLevel::kError, "checkpoint",
+             "not written; the node goes on, the older files are intact",
+             {{"error", path.error().message}});
 }
 
 CheckpointStats Checkpointer::stats() const {

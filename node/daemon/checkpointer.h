@@ -4,13 +4,15 @@
 //   freezes the replica, copies moments -> this thread streams the fragments to the file, then
 //   thaws and lets exchanges go on -> fsync, rename
 //
-// An export is cut likewise, but only its model is written, to a file of the user's: no checkpoint
-// is counted, and none of the older ones goes for it.
+// An export is cut likewise, but its values are only copied (memory: one copy of them), and
+// exchanges go on: the Exporter writes the file of the user's, on whatever disk that lies, and this
+// object is no longer busy. No checkpoint is counted, and none of the older ones goes for it.
 //
 // So values, moments, cursor and ledger of one file belong to one moment. Cost: exchanges rest
-// while the values are copied to the page cache; the trainer copies its moments once. Threads:
-// request() on the control loop; the file is written on a thread of its own. A failure is logged
-// and counted, and training goes on.
+// while the values of a checkpoint are written to its file, which a slow disk prolongs once the
+// page cache is full, or those of an export copied in memory; the trainer copies its moments once.
+// Threads: request() on the control loop; the file is written on a thread of its own. A failure is
+// logged and counted, and training goes on.
 #pragma once
 
 #include <atomic>
@@ -25,6 +27,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/daemon/exchange_loop.h"
+#include "node/daemon/exporter.h"
 #include "node/store/checkpoint.h"
 
 namespace kith::node {
@@ -37,6 +40,10 @@ struct CheckpointStats {
   std::string last_error;
 };
 
+// What is told to whoever asks while it is busy.
+inline constexpr const char* kCheckpointBusy =
+    "a checkpoint is being written already: try again in a moment";
+
 class Checkpointer {
  public:
   // `exchange` null: no network (standalone). All references outlive the object.
@@ -48,9 +55,10 @@ class Checkpointer {
   // Begins one; `done` is called on the writer thread with the path or the error. Ignored (false)
   // while one is under way.
   bool request(CheckpointFacts facts, std::function<void(const Result<std::string>&)> done = {});
-  // Likewise, for an export to the file `to`.
-  bool request_export(std::string to, CheckpointFacts facts,
-                      std::function<void(const Result<std::string>&)> done);
+  // Likewise, for an export to the file `to`; `done` hears also of what keeps it from beginning.
+  void request_export(const std::string& to, CheckpointFacts facts, Exporter::Done done);
+  // Likewise, out of a file that is there.
+  void request_export_of(const std::string& from, const std::string& to, Exporter::Done done);
   [[nodiscard]] bool busy() const { return busy_; }
   // Other work with files and hashes that the control loop must not wait for, on the writer thread,
   // in order with the checkpoints.
@@ -69,6 +77,8 @@ class Checkpointer {
   void cut(Job job);
   void write(Job job);
   Result<std::string> write_file(const Job& job);
+  void export_copy(Job job);
+  void after_read();
   void count(const Job& job, const Result<std::string>& path);
   void tell(const Job& job, const Result<std::string>& path);
   void run();
@@ -80,6 +90,7 @@ class Checkpointer {
   ExchangeLoop* exchange_;
   const Clock& clock_;
   LogSink& log_;
+  Exporter exporter_;
   std::atomic<bool> busy_{false};
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable ready_;

@@ -54,7 +54,7 @@ void ControlLoop::checkpoint_now(std::function<void(const Result<std::string>&)>
 
 void ControlLoop::export_now(const std::string& to,
                              std::function<void(const Result<std::string>&)> done) {
-  post([this, to, done = on_loop(std::move(done))] { write_state(to, done); });
+  post([this, to, done = on_loop(std::move(done))] { write_export(to, done); });
 }
 
 // The writer's answer comes on its own thread.

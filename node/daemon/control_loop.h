@@ -130,7 +130,8 @@ class ControlLoop {
   // Any thread: queued, executed on the loop; the result comes back through the callback on the
   // loop's thread. What is still queued when run() ends is dropped: ask ended().
   void checkpoint_now(std::function<void(const Result<std::string>&)> done);
-  // Likewise: the model as it is now to the file `to`; no checkpoint is written, none goes.
+  // Likewise: the final model, or as it is now, to the file `to`; no checkpoint is written, none
+  // goes.
   void export_now(const std::string& to, std::function<void(const Result<std::string>&)> done);
   void join(const std::string& address);
   [[nodiscard]] bool ended() const { return ended_; }
@@ -197,9 +198,7 @@ class ControlLoop {
   [[nodiscard]] CheckpointFacts facts() const;
   void schedule_checkpoint();
   void write_checkpoint(std::function<void(const Result<std::string>&)> done = {});
-  // `export_to` empty: a checkpoint.
-  void write_state(const std::string& export_to,
-                   std::function<void(const Result<std::string>&)> done);
+  void write_export(const std::string& to, std::function<void(const Result<std::string>&)> done);
 
   // control_adopt.cc: how far behind, and taking the cluster's state
   [[nodiscard]] Step depth() const;

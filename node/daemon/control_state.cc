@@ -204,22 +204,22 @@ void ControlLoop::schedule_checkpoint() {
 
 void ControlLoop::write_checkpoint(std::function<void(const Result<std::string>&)> done) {
   schedule_checkpoint();
-  write_state("", std::move(done));
-}
-
-void ControlLoop::write_state(const std::string& export_to,
-                              std::function<void(const Result<std::string>&)> done) {
   if (unhealthy_) {
     if (done)
       done(fail(ErrorCode::kNonFinite,
                 "the state is not finite: it is not written over a sound one"));
     return;
   }
-  const bool begun = export_to.empty()
-                         ? parts_.checkpointer->request(facts(), done)
-                         : parts_.checkpointer->request_export(export_to, facts(), done);
-  if (!begun && done)
-    done(fail(ErrorCode::kBusy, "a checkpoint is being written already: try again in a moment"));
+  if (!parts_.checkpointer->request(facts(), done) && done)
+    done(fail(ErrorCode::kBusy, kCheckpointBusy));
+}
+
+void ControlLoop::write_export(const std::string& to,
+                               std::function<void(const Result<std::string>&)> done) {
+  if (state_ == RunState::kComplete)
+    return parts_.checkpointer->request_export_of(final_path(), to, std::move(done));
+  if (unhealthy_) return done(fail(ErrorCode::kNonFinite, "the state is not finite"));
+  parts_.checkpointer->request_export(to, facts(), std::move(done));
 }
 
 // The process starts again at once: what was trained is kept.

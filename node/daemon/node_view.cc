@@ -7,7 +7,6 @@
 
 #include "node/daemon/health_checks.h"
 #include "node/daemon/node_snapshot.h"
-#include "node/store/checkpoint.h"
 
 namespace kith::node {
 
@@ -15,7 +14,6 @@ using monitoring::HttpQuery;
 using monitoring::HttpReply;
 using nlohmann::json;
 using schema::MemberState;
-using schema::RunState;
 
 namespace {
 
@@ -188,7 +186,11 @@ HttpReply NodeViewAdapter::checkpoint(const std::string& export_to) {
   while (!ready && !loop_.ended() && std::chrono::steady_clock::now() < patience)
     ready = future.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready;
   if (!ready && loop_.ended())
-    return reply(fail("this node is ending: nothing was written for this command"), "");
+    return reply(
+        fail(export_to.empty()
+                 ? "this node is ending: nothing was written for this command"
+                 : "this node is ending: its log says whether " + export_to + " is written"),
+        "");
   if (!ready) return reply(fail("nothing is written after a minute: see the daemon's log"), "");
   Result<std::string> path = future.get();
   if (!path) return reply(fail(path.error()), "");
@@ -198,9 +200,6 @@ HttpReply NodeViewAdapter::checkpoint(const std::string& export_to) {
 HttpReply NodeViewAdapter::export_model(const HttpQuery& query) {
   const std::string path = get(query, "path");
   if (path.empty()) return reply(fail(ErrorCode::kUsage, "export needs path=FILE"), "");
-  if (loop_.status().self.run_state == RunState::kComplete)
-    return reply(export_checkpoint(config_.node.data_dir + "/model.safetensors", path),
-                 "exported to " + path);
   return checkpoint(path);
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,11 +93,11 @@ class CheckpointStore {
 // `kith checkpoint export`: parameters and buffers only, under their names, metadata as
 // interface.md lists for model.safetensors. `kith checkpoint show FILE`: text or JSON.
 Status export_checkpoint(const std::string& from, const std::string& to);
-// The same out of a live node, whose checkpoints stay as they are: the present state goes straight
-// to the file. The replica is frozen by the caller; `after_read` as in CheckpointStore::write().
-Status export_replica(const std::string& to, const compute::ModelSchema& schema,
-                      compute::Replica& replica, const compute::TrainerImage& image,
-                      const CheckpointFacts& facts, const std::function<void()>& after_read = {});
+// The same out of a live node, whose checkpoints stay as they are: `values` are a copy that was
+// made at the image's safe point. The image's moments are not needed.
+Status export_values(const std::string& to, const compute::ModelSchema& schema,
+                     std::span<const float> values, const compute::TrainerImage& image,
+                     const CheckpointFacts& facts);
 Result<std::string> show_checkpoint(const std::string& path, bool json);
 
 // data_dir/model.safetensors, byte-identical on every node when values, integers and facts are.

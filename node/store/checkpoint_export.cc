@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/fault_point.h"
 #include "node/store/checkpoint.h"
 #include "node/store/checkpoint_metadata.h"
 
@@ -76,17 +77,16 @@ Status export_checkpoint(const std::string& from, const std::string& to) {
   return writer.commit();
 }
 
-Status export_replica(const std::string& to, const compute::ModelSchema& schema,
-                      compute::Replica& replica, const compute::TrainerImage& image,
-                      const CheckpointFacts& facts, const std::function<void()>& after_read) {
-  auto writer = SafetensorsWriter::create(to, model_entries(schema),
-                                          exported_metadata(checkpoint_metadata(facts, image)));
-  const Status streamed = writer ? append_values(*writer, replica) : Status{};
-  if (after_read) after_read();
-  if (!writer) return fail(std::move(writer.error()));
-  KITH_TRY(streamed);
-  KITH_TRY(writer->append(std::as_bytes(std::span(image.integers))));
-  return writer->commit();
+Status export_values(const std::string& to, const compute::ModelSchema& schema,
+                     std::span<const float> values, const compute::TrainerImage& image,
+                     const CheckpointFacts& facts) {
+  KITH_ASSIGN(auto writer,
+              SafetensorsWriter::create(to, model_entries(schema),
+                                        exported_metadata(checkpoint_metadata(facts, image))));
+  pass(FaultPoint::kExportOpened);
+  KITH_TRY(writer.append(std::as_bytes(values)));
+  KITH_TRY(writer.append(std::as_bytes(std::span(image.integers))));
+  return writer.commit();
 }
 
 Result<std::string> show_checkpoint(const std::string& path, bool json) {

@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <future>
 #include <set>
 #include <string>
+#include <thread>
 
 namespace kith {
 namespace {
@@ -65,6 +68,20 @@ TEST(FaultPoints, StopAtExactlyTheNthPassageAndOnlyOnce) {
     ::_exit(8);
   });
   EXPECT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+}
+
+TEST(FaultPoints, HangKeepsTheThreadForEver) {
+  const int status = status_of_child([] {
+    if (!arm_faults("export-opened=hang@1")) ::_exit(9);
+    std::promise<void> passed;
+    auto future = passed.get_future();
+    std::thread([&passed] {
+      pass(FaultPoint::kExportOpened);
+      passed.set_value();
+    }).detach();
+    ::_exit(future.wait_for(std::chrono::milliseconds(300)) == std::future_status::ready ? 7 : 0);
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(FaultPoints, CountOnlyTheirOwnPassages) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -323,7 +324,9 @@ std::map<std::string, std::string> metadata_of(const std::string& path) {
 
 Finished run_program(const std::vector<std::string>& arguments, milliseconds bound,
                 const std::map<std::string, std::string>& environment, const std::string& netns) {
-  const std::string file = std::string(KITH_BINARY_DIR) + "/e2e-run-" + std::to_string(::getpid());
+  static std::atomic<unsigned> runs{0};  // also on several threads at once
+  const std::string file =
+      std::string(KITH_BINARY_DIR) + "/e2e-run-" + std::to_string(::getpid()) + "-" + std::to_string(runs++);
   const pid_t pid = spawn(arguments, environment, file, file, netns);
   std::optional<Exit> exit;
   until(bound, [&] { return (exit = reap(pid, false)).has_value(); });

@@ -21,7 +21,6 @@ std::string demo_folder() {
   const std::string folder =
       std::string(KITH_BINARY_DIR) + "/e2e/" + info->test_suite_name() + "." + info->name();
   std::filesystem::remove_all(folder);
-  std::filesystem::remove(folder + ".lock");
   std::filesystem::create_directories(std::filesystem::path(folder).parent_path());
   return folder;
 }

@@ -108,11 +108,42 @@ TEST(DemoOptions, AFolderWithSomethingElseInItIsLeftAlone) {
   EXPECT_EQ(bytes_of(folder + "/thesis.tex"), "years of work");
 }
 
+TEST(DemoOptions, ALockBesideAFolderMakesItNoDemosFolder) {
+  const std::string folder = demo_folder();
+  fs::create_directories(folder);
+  std::ofstream(folder + "/core.py") << "a package";
+  std::ofstream(folder + ".lock") << "versions";
+  const Finished run = demo(folder, {"--check"});
+  EXPECT_EQ(run.exit.code, 2);
+  EXPECT_THAT(run.output, HasSubstr(folder + " holds something else than a demo"));
+  EXPECT_EQ(bytes_of(folder + "/core.py"), "a package");
+  EXPECT_EQ(bytes_of(folder + ".lock"), "versions");
+  fs::remove(folder + ".lock");
+}
+
+TEST(DemoOptions, AFileInPlaceOfTheFolderIsLeftAlone) {
+  const std::string folder = demo_folder();
+  std::ofstream(folder) << "a letter";
+  EXPECT_EQ(demo(folder, {"--check"}).exit.code, 2);
+  EXPECT_EQ(bytes_of(folder), "a letter");
+}
+
+TEST(DemoOptions, ADemosOwnFolderIsEmptiedAndOneOfItsOwnLocksNothingBeside) {
+  const std::string folder = demo_folder();
+  ASSERT_EQ(demo(folder, {"--check"}).exit.code, 0);
+  std::ofstream(folder + "/.hidden") << "of the demo before";
+  fs::create_directories(folder + "/n1/data");
+  ASSERT_EQ(demo(folder, {"--check"}).exit.code, 0);
+  EXPECT_FALSE(fs::exists(folder + "/.hidden"));
+  EXPECT_FALSE(fs::exists(folder + "/n1/data"));
+  EXPECT_FALSE(fs::exists(folder + ".lock"));
+}
+
 TEST(DemoOptions, ASecondDemoInTheSameFolderIsRefusedAndTouchesNothing) {
   const std::string folder = demo_folder();
   fs::create_directories(folder);
   std::ofstream(folder + "/run.toml") << "of the first";
-  const int first = ::open((folder + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int first = ::open((folder + "/.kith-demo").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   ASSERT_EQ(::flock(first, LOCK_EX | LOCK_NB), 0);
   const Finished second = demo(folder, {"--check"});
   EXPECT_EQ(second.exit.code, 1);

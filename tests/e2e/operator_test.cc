@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/e2e/cluster.h"
 
@@ -144,6 +145,44 @@ TEST(Health, IsTheSameForStatusAndHealthAlsoOfANodeThatIsCutOff) {
   const auto members = node.get("/members")["members"];
   for (const auto& member : members)
     EXPECT_EQ(member["lag_steps"].is_null(), member["state"] == "dead") << member;
+}
+
+TEST(Export, OntoADiskThatHangsHoldsUpNeitherExchangesNorCheckpointsNorTheEnd) {
+  Cluster cluster(slow_config());
+  const std::vector<std::string> sets = {"run.epochs=0", "checkpoint.every_seconds=0.2"};
+  NodeOptions hanging = with(sets);
+  hanging.environment["KITH_FAULTS"] = "export-opened=hang@1";
+  Node& node = cluster.add(hanging);
+  cluster.add(with(sets));
+  const auto begin_export = [&](const std::string& file) {
+    return run_program({kith_path(), "checkpoint", "export", "-o", cluster.folder() + "/" + file,
+                        "--at", node.folder() + "/data"});
+  };
+  const auto grow_by_ten = [&](const std::string& series) {
+    const double before = node.metric(series);
+    return cluster.wait(kPatience, series + " grows",
+                        [&] { return node.metric(series) >= before + 10; });
+  };
+  const std::string exchanges = "kith_exchanges_total{role=\"initiator\"}";
+  ASSERT_TRUE(cluster.wait(kPatience, "exchanges", [&] { return node.metric(exchanges) > 0; }));
+  std::thread asking([&] {
+    while (begin_export("first").output.find("try again in a moment") != std::string::npos) {
+    }  // a checkpoint was under way
+  });
+  EXPECT_TRUE(cluster.wait(kPatience, "the export begins", [&] {
+    return node.log().find("exporting  path=") != std::string::npos;
+  }));
+  EXPECT_TRUE(grow_by_ten(exchanges));
+  EXPECT_TRUE(grow_by_ten("kith_checkpoints_total"));
+  const Finished second = begin_export("second");
+  EXPECT_NE(second.exit.code, 0);
+  EXPECT_THAT(second.output, HasSubstr("/first is being written: one at a time"));
+  node.signal(SIGTERM);
+  const auto exit = node.wait_exit(kPatience);
+  asking.join();
+  ASSERT_TRUE(exit.has_value()) << node.log();
+  EXPECT_EQ(exit->code, 0) << node.log();
+  EXPECT_THAT(node.log(), HasSubstr("ending without an export that its disk holds up"));
 }
 
 TEST(Export, OfARunningNodeLoadsInPython) {

@@ -1,2 +1,2 @@
-kith_add_test(daemon_parts_test SOURCES claims_test.cc counts_test.cc tally_test.cc event_kinds_test.cc join_test.cc data_share_test.cc handshake_test.cc happenings_test.cc health_checks_test.cc rest_test.cc state_assembly_test.cc memory_test.cc peer_links_test.cc write_retry_test.cc LIBS kith::node_daemon LABELS unit)
+kith_add_test(daemon_parts_test SOURCES claims_test.cc counts_test.cc tally_test.cc event_kinds_test.cc exporter_test.cc join_test.cc data_share_test.cc handshake_test.cc happenings_test.cc health_checks_test.cc rest_test.cc state_assembly_test.cc memory_test.cc peer_links_test.cc write_retry_test.cc LIBS kith::node_daemon LABELS unit)
 kith_add_test(node_roster_test SOURCES roster_test.cc LIBS kith::node_daemon kith_mesh_harness LABELS node)
