@@ -84,14 +84,30 @@ void FinishMachine::update(TimePoint now, std::vector<Peer> peers) {
   }
 }
 
-bool FinishMachine::on_final(TimePoint now, const schema::Final& final) {
-  if (phase_ == FinishPhase::kOver) return false;
-  if (final_ && (final_->root == final.root || final_->declarer <= final.declarer)) return false;
+bool FinishMachine::wins(const NodeId& from, const schema::Final& final) const {
+  if (!final_) return true;
+  if (final_->root == final.root) return false;
+  const bool anew = phase_ == FinishPhase::kFetching && from == final.declarer;
+  return final.declarer < final_->declarer || (anew && final.declarer == final_->declarer);
+}
+
+bool FinishMachine::on_final(TimePoint now, const NodeId& from, const schema::Final& final) {
+  if (phase_ == FinishPhase::kOver || !wins(from, final)) return false;
   if (phase_ == FinishPhase::kRunning) begin(now);
   final_ = final;
   phase_ = FinishPhase::kFetching;
   last_sign_ = now;
   return true;
+}
+
+void FinishMachine::on_withdrawn(const NodeId& from) {
+  if (phase_ != FinishPhase::kFetching || from != final_->declarer) return;
+  const bool held = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return peer.live && peer.id != from && peer.run_state == RunState::kComplete;
+  });
+  if (held) return;
+  agree_again();
+  reverted_ = true;
 }
 
 void FinishMachine::declared(TimePoint now, const schema::Final& final) {

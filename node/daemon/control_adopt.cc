@@ -225,6 +225,9 @@ void ControlLoop::on_fetch_end(const FetchEnded& end) {
     say(LogLevel::kWarn, "fetching a state failed: trying again",
         {{"why", end.status.error().message}});
     for (const NodeId& id : end.lost) donors_failed_[id] = now() + kDonorPause;
+    if (was != Fetching::kAdoption && end.status.error().code == ErrorCode::kNotFound &&
+        end.lost.size() == 1)
+      finish_.on_withdrawn(end.lost.front());
     retry_fetch_at_ = now() + preset_.probe_interval;
     return;
   }

@@ -73,8 +73,8 @@ void ControlLoop::on_exchange(const gossip::ExchangeEvent& event) {
 
 void ControlLoop::refresh_record() {
   const compute::TrainerStats stats = parts_.trainer->stats();
-  // Who has the final state and cannot write it gives it like one that is complete.
-  const bool gives_final = state_ == RunState::kFinishing && final_retry_.failing();
+  // Who has the final state gives it like one that is complete, whether it is on disk yet or not.
+  const bool gives_final = state_ == RunState::kFinishing && owed_ != nullptr;
   record_.run_state = gives_final ? RunState::kComplete : state_;
   record_.converged = finish_.converged();
   record_.step = stats.steps;

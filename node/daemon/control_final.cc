@@ -1,6 +1,8 @@
 // ControlLoop: the final model on disk, and with what the process ends.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "node/daemon/control_loop.h"
@@ -11,6 +13,12 @@ namespace kith::node {
 using schema::MemberState;
 using schema::RunState;
 
+namespace {
+
+constexpr double kFasterThanTold = 2.0;  // a member that nobody heard of may have trained
+
+}  // namespace
+
 bool ControlLoop::nobody_lives() const {
   return roster_.count(MemberState::kAlive) + roster_.count(MemberState::kSuspect) == 0;
 }
@@ -18,13 +26,34 @@ bool ControlLoop::nobody_lives() const {
 // This process stood still, long enough for the others to have gone on without it, agreed and
 // ended. Until a member has exchanged with it since, it counts on nothing that it knew of them.
 void ControlLoop::note_absence(Duration length) {
+  if (state_ == RunState::kLeaving) return;
   if (!company_ || !averages() || parts_.composition.finish == gossip::Finish::kNone) return;
   handle_happenings();  // of before
-  absence_ = Absence{absence_ ? std::max(length, absence_->length) : length, now()};
+  absence_ =
+      Absence{absence_ ? length + absence_->length : length, now(),
+              absence_ ? std::min(absence_->progress, progress_.samples()) : progress_.samples()};
   if (!finish_.on_own_pause()) return;
   say(LogLevel::kWarn, "what was declared before is asked for again: the others may have another");
   agree_again();
   enter(RunState::kFinishing);
+}
+
+// Of those that are gone nobody has agreed on anything, if all that they can have trained while
+// this process stood still is less than what was left of the run.
+void ControlLoop::note_company() {
+  const bool had = std::exchange(company_, !nobody_lives());
+  if (!had || company_ || !absence_ || progress_.done()) return;
+  double most = static_cast<double>(absence_->progress);
+  for (const auto& [id, member] : roster_.members()) {
+    const auto& r = member.record();
+    if (r.run_state == RunState::kFinishing || r.run_state == RunState::kComplete) return;
+    const double pace = std::max(r.steps_per_second, record_.steps_per_second);
+    const double batch =
+        static_cast<double>(r.samples) / std::max(1.0, static_cast<double>(r.step));
+    if (member.state() != MemberState::kLeft)
+      most += kFasterThanTold * pace * batch * to_seconds(absence_->length);
+  }
+  if (most < progress_.length_samples()) absence_.reset();
 }
 
 // What was on its way while this process stood still says nothing about who is there now; what
@@ -44,14 +73,42 @@ void ControlLoop::complete(std::shared_ptr<const FinalState> made) {
   final_written_ = false;
   final_retry_.reset();
   write_final();
+  beat();
+  roster_.hurry();
 }
 
-// It is written, or what is declared or followed from now on is another state.
+// It is written, or void.
 void ControlLoop::drop_owed_final() {
   owed_.reset();
   final_written_ = false;
   final_retry_.reset();
   final_error_.clear();
+}
+
+// What is declared or followed from now on is another state.
+void ControlLoop::void_final() {
+  const bool may_be_there = final_written_ || final_writes_ > 0;
+  parts_.donor->withdraw_final();
+  drop_owed_final();
+  final_accuracy_ = -1.0;
+  if (may_be_there) remove_void_final();
+}
+
+// After the write that is under way, before that of another state.
+void ControlLoop::remove_void_final() {
+  ++final_writes_;
+  parts_.checkpointer->run_task([this] {
+    std::error_code error;
+    const bool removed = final_on_disk_ && std::filesystem::remove(final_path(), error);
+    if (!error) final_on_disk_ = false;
+    post([this, removed, why = error ? error.message() : ""] {
+      --final_writes_;
+      void_final_error_ = why;
+      if (removed)
+        say(LogLevel::kInfo, "final model removed: it is no longer what is declared",
+            {{"path", final_path()}});
+    });
+  });
 }
 
 // Writing, hashing and fsync take as long as they take: members go on being answered meanwhile.
@@ -60,6 +117,7 @@ void ControlLoop::write_final() {
   parts_.checkpointer->run_task([this, made = owed_] {
     Status written =
         write_final_model(final_path(), *parts_.schema, made->values, made->integers, made->facts);
+    if (written) final_on_disk_ = true;
     post([this, made, written = std::move(written)] {
       --final_writes_;
       if (made != owed_) return;
@@ -75,6 +133,7 @@ void ControlLoop::on_final_written(const FinalFacts& facts) {
   if (!final_error_.empty()) trouble_.clear();
   drop_owed_final();
   final_written_ = true;
+  void_final_error_.clear();
   finish_.written();
   final_accuracy_ = std::isfinite(facts.accuracy) ? facts.accuracy : -1.0;
   say(LogLevel::kInfo, "final model written",
@@ -102,10 +161,7 @@ void ControlLoop::on_final_failed(const Error& error) {
         "final model not written: it is kept in memory and tried again; make room, or mend the "
         "folder",
         {{"error", final_error_}, {"for", seconds_text(final_retry_.end() - now())}});
-  if (!first) return;
-  write_checkpoint();
-  beat();
-  roster_.hurry();
+  if (first) write_checkpoint();
 }
 
 void ControlLoop::retry_final() {
@@ -126,6 +182,11 @@ bool ControlLoop::final_tried_last() {
 
 // The process's exit code, and what it has to say at last.
 int ControlLoop::last_word() {
+  const bool void_stays = !void_final_error_.empty();
+  if (void_stays)
+    say(LogLevel::kWarn,
+        "the final model on disk is one that was given up: it could not be removed",
+        {{"error", void_final_error_}, {"path", final_path()}});
   if (!owed_ && final_written_ && absence_ && !finish_.shared()) {
     say(LogLevel::kWarn,
         std::string("this process stood still for a while and found nobody to ask afterwards: the "
@@ -134,7 +195,7 @@ int ControlLoop::last_word() {
         {{"seconds", std::to_string(to_seconds(absence_->length))}, {"path", final_path()}});
     return exit_code(ErrorCode::kFailed);
   }
-  if (!owed_) return 0;
+  if (!owed_) return void_stays ? exit_code(ErrorCode::kFailed) : 0;
   const bool saved = leave_checkpoint_.has_value();
   say(LogLevel::kError,
       saved ? "ending without the final model: a start goes on from the checkpoint"

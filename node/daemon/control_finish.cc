@@ -57,7 +57,8 @@ void ControlLoop::advance_finish() {
   if (parts_.donor->last_given() > finish_.began()) finish_.served(parts_.donor->last_given());
   finish_.update(now(), finish_peers());
   if (finish_.take_reverted()) {
-    say(LogLevel::kWarn, "the declared state is gone with its declarer: agreeing again");
+    say(LogLevel::kWarn,
+        "the declared state is gone with its declarer, or taken back: agreeing again");
     agree_again();
   }
   switch (finish_.phase()) {
@@ -93,7 +94,7 @@ void ControlLoop::agree_again() {
   fetching_ = Fetching::kNothing;
   assembly_.reset();
   manifest_.reset();
-  drop_owed_final();
+  void_final();
   parts_.exchange->set_active(true);
   parts_.exchange->set_rounds_every(preset_.probe_interval / 10);
 }
@@ -218,12 +219,12 @@ void ControlLoop::accept_final(const NodeId& from, const schema::Final& final) {
           {{"peer", from.short_hex()}, {"declarer", final.declarer.short_hex()}});
     return;
   }
-  if (!finish_.on_final(now(), final)) return;
+  if (!finish_.on_final(now(), from, final)) return;
   say(LogLevel::kInfo, "final state declared", {{"declarer", final.declarer.short_hex()}});
   if (fetching_ != Fetching::kNothing) parts_.exchange->cancel_fetch();
   fetching_ = Fetching::kNothing;
   assembly_.reset();
-  drop_owed_final();
+  void_final();
   waiting_for_.clear();
   followed_ = final.declarer;
   synced_ = true;

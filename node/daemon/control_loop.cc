@@ -142,7 +142,7 @@ void ControlLoop::turn() {
   refresh_peers();
   if (at >= next_beat_) beat();
   if (at >= next_status_) publish_status();
-  company_ = !nobody_lives();
+  note_company();
 }
 
 void ControlLoop::handle(MeshEvent& event) {

@@ -1,8 +1,10 @@
 // ControlLoop: the daemon's main thread after start: membership, joining, adopting, training,
 // checkpoints, the finish, leaving.
 //
-//   waiting -> joining (a state is fetched) -> training -> finishing -> complete -> exit 0
-//           -> training (equal start, or alone)        any -> leaving -> exit 0
+//   waiting -> joining (a state is fetched) -> training -> finishing -> complete -> leaving
+//           -> training (equal start, or alone)
+//   any -> leaving -> exit 0, or 1: without the final model, or with one that may not be the
+//   others'
 //
 // It owns the control Mesh and every decision about the node's state; the exchange loop and the
 // trainer are told, never asked, and report back through queues. run() returns the process's exit
@@ -254,10 +256,13 @@ class ControlLoop {
 
   // control_final.cc: the final model on disk, and with what the process ends
   void note_absence(Duration length);
+  void note_company();
   void count_distance(const gossip::ExchangeEvent& event, double relative);
   [[nodiscard]] bool nobody_lives() const;
   void complete(std::shared_ptr<const FinalState> made);
   void drop_owed_final();
+  void void_final();
+  void remove_void_final();
   void write_final();
   void on_final_written(const FinalFacts& facts);
   void on_final_failed(const Error& error);
@@ -329,14 +334,17 @@ class ControlLoop {
   struct Absence {
     Duration length{};
     TimePoint back;
+    Samples progress = 0;  // known then
   };
   std::optional<Absence> absence_;  // of this process, until a member has exchanged with it since
   bool company_ = false;            // a member lived at the end of the last turn
   std::optional<NodeId> followed_;  // the last declarer whose FINAL was accepted
   std::shared_ptr<const FinalState> owed_;  // to the disk; shared with the writer thread
-  unsigned final_writes_ = 0;               // under way
+  unsigned final_writes_ = 0;               // under way, or removals
   bool final_written_ = false;
-  bool final_last_try_ = false;  // when leaving
+  std::string void_final_error_;  // a final model that is void stays on disk, and why; empty: none
+  bool final_on_disk_ = false;    // the writer thread's: this process has written the file
+  bool final_last_try_ = false;   // when leaving
   WriteRetry final_retry_;
   std::string final_error_;
   std::set<NodeId> false_finals_;  // whose wrong FINAL was mentioned since the last change of state

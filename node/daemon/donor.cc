@@ -34,6 +34,12 @@ void Donor::set_final(Slice manifest, std::vector<std::int64_t> integers) {
   final_integers_ = std::move(integers);
 }
 
+void Donor::withdraw_final() {
+  const std::lock_guard lock(mutex_);
+  manifest_.reset();
+  final_integers_.clear();
+}
+
 void Donor::set_cluster_samples(Samples samples) {
   {
     const std::lock_guard lock(shared_->mutex);
@@ -110,7 +116,6 @@ Result<Donor::Item> Donor::item(const ItemKey& key) {
     manifest = manifest_;
     if (key.final_state) integers = final_integers_;
     cluster_samples = cluster_samples_;
-    last_given_ = clock_.now();
   }
   if (key.final_state && !manifest)
     return fail(ErrorCode::kNotFound, "no final state is declared here");
@@ -123,7 +128,10 @@ Result<Donor::Item> Donor::item(const ItemKey& key) {
     result = whole(integer_slice(integers));
   else if (key.item == StateItem::kIntegers || key.item == StateItem::kOptimizer)
     result = from_moments(key);
-  if (result) result->cluster_samples = cluster_samples;
+  if (!result) return result;
+  result->cluster_samples = cluster_samples;
+  const std::lock_guard lock(mutex_);
+  last_given_ = clock_.now();
   return result;
 }
 

@@ -24,9 +24,10 @@ class Donor final : public gossip::DonorSource {
   // The declared final state: from now on the replica's values do not change, and `manifest`
   // describes them.
   void set_final(Slice manifest, std::vector<std::int64_t> integers);
+  void withdraw_final();  // it is not declared any more, the values go on changing
   // Each beat: what the cluster has done. Also drops a copy of moments nobody asks for any more.
   void set_cluster_samples(Samples samples);
-  [[nodiscard]] TimePoint last_given() const;
+  [[nodiscard]] TimePoint last_given() const;  // what was asked for in vain does not count
 
   Result<Item> item(const gossip::ItemKey& key) override;
 

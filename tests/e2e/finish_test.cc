@@ -229,5 +229,90 @@ TEST(Finish, WhoStoodStillWritesTheSameModelWhileAnybodyIsLeftToAsk) {
   EXPECT_EQ(run.model(0), run.model(1));
 }
 
+// Two nodes of which the one with the lower id declares; the other can follow nothing for 8 s,
+// since it writes a checkpoint. So what was declared and written is taken back after a standstill.
+struct TakenBack {
+  TakenBack() : cluster(digits_config("linear", 5)) {
+    const NodeOptions waiting =
+        with({"run.epochs=0.5", "train.min_step_ms=10", "run.start_members=3"});
+    cluster.add(waiting);
+    cluster.add(waiting);
+    if (!cluster.wait(seconds(30), "both answer", [&] {
+          return !told(cluster[0], "id").empty() && !told(cluster[1], "id").empty();
+        }))
+      return;
+    declarer = told(cluster[0], "id") < told(cluster[1], "id") ? 0 : 1;
+    for (const std::size_t i : {0U, 1U}) cluster[i].kill_now();
+    const std::string start = "run.start_members=2";
+    cluster.restart(declarer, with({start, "checkpoint.every_seconds=0"}));
+    NodeOptions busy = with({start, "checkpoint.every_seconds=0.1"});
+    busy.environment["KITH_FAULTS"] = "checkpoint-written=wait@2,checkpoint-renamed=wait@2";
+    cluster.restart(1 - declarer, busy);
+  }
+  Node& first() { return cluster[declarer]; }
+  bool says(const std::string& what) {
+    return cluster.wait(seconds(30), what,
+                        [&] { return first().log().find(what) != std::string::npos; });
+  }
+  // `then` while it stands still.
+  bool take_back(const std::function<void()>& then) {
+    if (!says("final model written")) return false;
+    first().signal(SIGSTOP);
+    then();
+    const auto until = std::chrono::steady_clock::now() + milliseconds(2500);
+    wait_until(seconds(10), [&] { return std::chrono::steady_clock::now() > until; });
+    first().signal(SIGCONT);
+    return says("what was declared before is asked for again");
+  }
+  Cluster cluster;
+  std::size_t declarer = 0;
+};
+
+TEST(Finish, AFinalModelThatIsTakenBackGoesFromTheDiskAndAllEndWithTheNext) {
+  TakenBack run;
+  ASSERT_TRUE(run.take_back([] {}));
+  ASSERT_TRUE(run.says("final model removed"));
+  ASSERT_TRUE(run.cluster.all_exit_zero(seconds(60)));
+  EXPECT_EQ(count(run.first().log(), "final model written"), 2U) << run.first().log();
+  const std::string model = bytes_of(run.cluster[0].folder() + "/data/model.safetensors");
+  EXPECT_FALSE(model.empty());
+  EXPECT_EQ(model, bytes_of(run.cluster[1].folder() + "/data/model.safetensors"));
+}
+
+TEST(Finish, AFinalModelThatIsTakenBackAndStaysOnDiskIsSaidAndEndsTheNodeWithOne) {
+  TakenBack run;
+  ASSERT_TRUE(run.take_back([&] {
+    fs::remove(run.first().folder() + "/data/model.safetensors");
+    const InTheWay obstacle(run.first());
+  }));
+  run.first().signal(SIGTERM);
+  const auto exit = run.first().wait_exit(seconds(60));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 1) << run.first().log();
+  EXPECT_NE(run.first().log().find("one that was given up: it could not be removed"),
+            std::string::npos)
+      << run.first().log();
+}
+
+TEST(Finish, WhoStoodStillInMidRunWhileTheOtherLeftEndsAloneWithZero) {
+  Cluster cluster(digits_config("linear", 5));
+  const NodeOptions options = with({"run.epochs=6", "train.min_step_ms=10", "run.start_members=2"});
+  cluster.add(options);
+  cluster.add(options);
+  ASSERT_TRUE(cluster.wait(seconds(30), "both train",
+                           [&] { return cluster[0].metric("kith_run_progress_samples") > 2000; }));
+  cluster[0].signal(SIGSTOP);
+  const auto until = std::chrono::steady_clock::now() + milliseconds(2500);
+  cluster[1].signal(SIGTERM);
+  const auto left = cluster[1].wait_exit(seconds(60));
+  ASSERT_TRUE(left && left->code == 0) << cluster[1].log();
+  wait_until(seconds(10), [&] { return std::chrono::steady_clock::now() > until; });
+  cluster[0].signal(SIGCONT);
+  const auto exit = cluster[0].wait_exit(seconds(90));
+  ASSERT_TRUE(exit.has_value()) << cluster[0].log();
+  EXPECT_NE(cluster[0].log().find("did not run for a while"), std::string::npos);
+  EXPECT_EQ(exit->code, 0) << cluster[0].log();
+}
+
 }  // namespace
 }  // namespace kith::e2e

@@ -90,7 +90,7 @@ TEST(Finish, WhenTheDeclarerDiesBeforeAnybodyHasItsStateTheOthersGoOn) {
   m.begin(at(0));
   m.update(at(1),
            {{id(1), RunState::kComplete, true, true}, {id(4), RunState::kFinishing, true, true}});
-  ASSERT_TRUE(m.on_final(at(2), final_by(1, 9)));
+  ASSERT_TRUE(m.on_final(at(2), id(1), final_by(1, 9)));
   m.update(at(3),
            {{id(1), RunState::kFinishing, true, true}, {id(4), RunState::kFinishing, true, true}});
   EXPECT_EQ(m.phase(), FinishPhase::kFetching);
@@ -103,7 +103,7 @@ TEST(Finish, WhenTheDeclarerDiesBeforeAnybodyHasItsStateTheOthersGoOn) {
   EXPECT_TRUE(m.take_reverted());
   EXPECT_FALSE(m.take_reverted());
   EXPECT_FALSE(m.final().has_value());
-  EXPECT_TRUE(m.on_final(at(6), final_by(4, 8)))
+  EXPECT_TRUE(m.on_final(at(6), id(4), final_by(4, 8)))
       << "another declaration is followed, a higher id's too";
 }
 
@@ -121,11 +121,11 @@ TEST(Finish, AnOldSignOfAFetcherDoesNotShortenTheLinger) {
 TEST(Finish, ADeclaredHashWinsAndOfTwoTheLowerDeclarers) {
   FinishMachine m = machine(2);
   m.begin(at(0));
-  EXPECT_TRUE(m.on_final(at(1), final_by(5, 7)));
+  EXPECT_TRUE(m.on_final(at(1), id(5), final_by(5, 7)));
   EXPECT_EQ(m.phase(), FinishPhase::kFetching);
-  EXPECT_FALSE(m.on_final(at(2), final_by(5, 7)));
-  EXPECT_FALSE(m.on_final(at(2), final_by(6, 8)));
-  EXPECT_TRUE(m.on_final(at(3), final_by(1, 9)));
+  EXPECT_FALSE(m.on_final(at(2), id(5), final_by(5, 7)));
+  EXPECT_FALSE(m.on_final(at(2), id(6), final_by(6, 8)));
+  EXPECT_TRUE(m.on_final(at(3), id(1), final_by(1, 9)));
   EXPECT_EQ(m.final()->root.bytes[0], 9);
 }
 
@@ -134,7 +134,7 @@ TEST(Finish, AFinalThatArrivesWhileDeclaringIsFollowed) {
   m.begin(at(0));
   m.update(at(1), {});
   ASSERT_EQ(m.phase(), FinishPhase::kDeclaring);
-  EXPECT_TRUE(m.on_final(at(2), final_by(1, 9)));
+  EXPECT_TRUE(m.on_final(at(2), id(1), final_by(1, 9)));
   m.declared(at(3), final_by(2, 4));  // too late
   EXPECT_EQ(m.phase(), FinishPhase::kFetching);
   EXPECT_EQ(m.final()->root.bytes[0], 9);
@@ -178,7 +178,7 @@ TEST(Finish, AfterAStandstillWhatWasKnownOfTheOthersIsNoReasonToDeclare) {
   EXPECT_TRUE(m.on_own_pause());
   m.update(at(60002), others);
   EXPECT_EQ(m.phase(), FinishPhase::kConverging);
-  EXPECT_TRUE(m.on_final(at(60003), final_by(2, 9))) << "they have declared meanwhile";
+  EXPECT_TRUE(m.on_final(at(60003), id(2), final_by(2, 9))) << "they have declared meanwhile";
 }
 
 TEST(Finish, AStandstillTakesBackADeclarationUnlessALivingMemberHasIt) {
@@ -195,8 +195,36 @@ TEST(Finish, AStandstillTakesBackADeclarationUnlessALivingMemberHasIt) {
     EXPECT_EQ(m.on_own_pause(), !taken);
     EXPECT_EQ(m.phase(), taken ? FinishPhase::kComplete : FinishPhase::kConverging);
     EXPECT_EQ(m.final().has_value(), taken);
-    EXPECT_EQ(m.on_final(at(4), final_by(2, 9)), !taken) << "what the others have agreed on";
-    EXPECT_EQ(m.on_final(at(5), final_by(1, 4)), !taken) << "what they have of us after all";
+    EXPECT_EQ(m.on_final(at(4), id(2), final_by(2, 9)), !taken) << "what the others have agreed on";
+    EXPECT_EQ(m.on_final(at(5), id(1), final_by(1, 4)), !taken) << "what they have of us after all";
+  }
+}
+
+TEST(Finish, WhoFetchesFollowsWhatItsDeclarerDeclaresAfterItTookTheFirstBack) {
+  FinishMachine m = machine(3);
+  m.begin(at(0));
+  m.update(at(1), {{id(2), RunState::kFinishing, true, true}});
+  ASSERT_TRUE(m.on_final(at(2), id(2), final_by(2, 7)));
+  EXPECT_FALSE(m.on_final(at(3), id(4), final_by(2, 8))) << "whoever tells it may be behind";
+  EXPECT_TRUE(m.on_final(at(4), id(2), final_by(2, 8)));
+  EXPECT_EQ(m.phase(), FinishPhase::kFetching);
+  EXPECT_EQ(m.final()->root.bytes[0], 8);
+  m.completed(at(5));
+  EXPECT_FALSE(m.on_final(at(6), id(2), final_by(2, 9))) << "what we have stays";
+}
+
+TEST(Finish, WhatItsDeclarerTookBackIsNotWaitedForUnlessAnotherMemberHasIt) {
+  for (const bool held : {false, true}) {
+    FinishMachine m = machine(3);
+    m.begin(at(0));
+    ASSERT_TRUE(m.on_final(at(1), id(2), final_by(2, 7)));
+    m.update(at(2), {{id(2), RunState::kComplete, true, true},
+                     {id(4), held ? RunState::kComplete : RunState::kFinishing, true, true}});
+    m.on_withdrawn(id(4));
+    EXPECT_EQ(m.phase(), FinishPhase::kFetching) << "it never declared anything";
+    m.on_withdrawn(id(2));
+    EXPECT_EQ(m.phase(), held ? FinishPhase::kFetching : FinishPhase::kConverging);
+    EXPECT_EQ(m.take_reverted(), !held);
   }
 }
 
