@@ -98,7 +98,7 @@ Status read_entries(capnp::List<wire::DigestEntry>::Reader in, std::vector<Diges
   return {};
 }
 
-void read(wire::TallyEntry::Reader in, TallyEntry& out) {
+Status read(wire::TallyEntry::Reader in, TallyEntry& out) {
   read_id(in, out.id);
   out.samples = in.getSamples();
   out.steps = in.getSteps();
@@ -111,6 +111,7 @@ void read(wire::TallyEntry::Reader in, TallyEntry& out) {
   out.shard_samples = in.getShardSamples();
   out.shard_index = in.getShardIndex();
   out.shard_count = in.getShardCount();
+  return check_numbers(out);
 }
 
 Status read_wanted(capnp::List<wire::Bytes32>::Reader in, std::vector<NodeId>& out) {
@@ -208,7 +209,7 @@ Status read(wire::Tally::Reader in, Tally& out) {
   const auto entries = in.getEntries();
   KITH_TRY(check_count(entries.size(), kTallyEntriesMax, "entries"));
   out.entries.resize(entries.size());
-  for (unsigned i = 0; i < entries.size(); ++i) read(entries[i], out.entries[i]);
+  for (unsigned i = 0; i < entries.size(); ++i) KITH_TRY(read(entries[i], out.entries[i]));
   return {};
 }
 

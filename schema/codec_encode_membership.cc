@@ -60,6 +60,7 @@ void write(wire::DigestEntry::Builder out, const DigestEntry& in) {
 }
 
 void write(wire::TallyEntry::Builder out, const TallyEntry& in) {
+  require(check_numbers(in));
   write_id(out, in.id);
   out.setSamples(in.samples);
   out.setSteps(in.steps);

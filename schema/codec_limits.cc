@@ -71,6 +71,21 @@ Status check_filled_payload(std::uint64_t payload_bytes, std::uint32_t chunk_byt
   return check_payload(payload_bytes, chunk_bytes);
 }
 
+Status check_samples(Samples samples, const std::string& field) {
+  if (samples <= kDataSamplesMax) return {};
+  return bad(field.c_str(), "is " + std::to_string(samples) + ", more than 2^57");
+}
+
+// Of a MemberRecord or TallyEntry, which is `of`.
+template <typename Holder>
+Status check_data(const Holder& holder, const std::string& of) {
+  KITH_TRY(check_samples(holder.data_samples, of + ".data_samples"));
+  KITH_TRY(check_samples(holder.shard_samples, of + ".shard_samples"));
+  if (holder.shard_index <= holder.shard_count) return {};
+  return bad((of + ".shard_index").c_str(), "is " + std::to_string(holder.shard_index) + " of " +
+                                                std::to_string(holder.shard_count));
+}
+
 }  // namespace
 
 Status check_text(std::string_view text, std::size_t bytes_max, const char* field) {
@@ -110,11 +125,10 @@ Status check_numbers(const MemberRecord& record) {
   KITH_TRY(check_not_negative(record.steps_per_second, "record.steps_per_second"));
   if (!std::isnan(record.accuracy) && !(record.accuracy >= 0.0 && record.accuracy <= 1.0))
     return bad("record.accuracy", "is " + std::to_string(record.accuracy) + ", outside 0 to 1");
-  if (record.shard_index > record.shard_count)
-    return bad("record.shard_index", "is " + std::to_string(record.shard_index) + " of " +
-                                         std::to_string(record.shard_count));
-  return {};
+  return check_data(record, "record");
 }
+
+Status check_numbers(const TallyEntry& entry) { return check_data(entry, "entry"); }
 
 Status check_numbers(const Hello& hello) {
   if (hello.protocol_min >= 1 && hello.protocol_min <= hello.protocol_max) return {};

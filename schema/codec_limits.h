@@ -20,6 +20,7 @@ Status check_bucket(std::uint32_t bucket);
 
 // Numbers and how they belong together. Messages without such rules have no overload.
 Status check_numbers(const MemberRecord& record);
+Status check_numbers(const TallyEntry& entry);
 Status check_numbers(const Hello& hello);
 Status check_numbers(const About& about);
 Status check_numbers(const Leave& leave);

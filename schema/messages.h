@@ -38,6 +38,8 @@ inline constexpr std::size_t kSyncWantedMax = 64;
 inline constexpr std::size_t kViewRecordsMax = 32;
 inline constexpr std::size_t kTallyEntriesMax = 400;
 inline constexpr std::uint32_t kViewTtlMax = 16;
+// Samples of a file or shard: far above any there is, and sums of a hundred such files do not overflow.
+inline constexpr std::uint64_t kDataSamplesMax = std::uint64_t{1} << 57;
 inline constexpr std::size_t kRejectDetailBytesMax = 1024;
 inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
 inline constexpr std::uint32_t kChunksPerPayloadMax = 4096;
@@ -75,8 +77,8 @@ struct MemberRecord {
   double learning_rate = 0.0;
   double steps_per_second = 0.0;
   Hash256 data_fingerprint;          // of the whole training file (not of the shard)
-  Samples data_samples = 0;          // samples in the whole file
-  Samples shard_samples = 0;         // of those, how many this node trains on
+  Samples data_samples = 0;          // samples in the whole file, <= 2^57
+  Samples shard_samples = 0;         // of those, how many this node trains on, <= 2^57
   std::uint32_t shard_index = 0;     // 1-based; 0 = all
   std::uint32_t shard_count = 0;
   Key transport_key{};               // reserved: a per-node transport key
@@ -273,8 +275,8 @@ struct TallyEntry {
   Samples samples = 0;
   Step steps = 0;
   Hash256 data_fingerprint;
-  Samples data_samples = 0;               // of the whole file; 0: unknown, and so is all about data
-  Samples shard_samples = 0;
+  Samples data_samples = 0;               // of the whole file, <= 2^57; 0: unknown, and so is all about data
+  Samples shard_samples = 0;              // <= 2^57
   std::uint32_t shard_index = 0;
   std::uint32_t shard_count = 0;          // 0: all of it, or a share of all that changes
   bool operator==(const TallyEntry&) const = default;

@@ -62,6 +62,12 @@ Refused accusation(const char* says, Change change) {
           }};
 }
 
+template <typename F>
+Refused tally_entry(const char* says, F change) {
+  return {says, ErrorCode::kCorrupt,
+          [change](wire::Envelope::Builder e) { change(e.initTally().initEntries(2)[1]); }};
+}
+
 std::string long_text(std::size_t limit) { return std::string(limit + 1, 'x'); }
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 const double kInf = std::numeric_limits<double>::infinity();
@@ -98,6 +104,15 @@ std::vector<Refused> refused_numbers() {
                r.setShardIndex(3);
                r.setShardCount(2);
              }),
+      record("record.data_samples is 144115188075855873",
+             [](auto r) { r.setDataSamples(kDataSamplesMax + 1); }),
+      record("record.shard_samples is 18446744073709551615",
+             [](auto r) { r.setShardSamples(~0ULL); }),
+      tally_entry("entry.data_samples is 18446744073709542617",
+                  [](auto t) { t.setDataSamples(0ULL - 8999); }),
+      tally_entry("entry.shard_samples is 144115188075855873",
+                  [](auto t) { t.setShardSamples(kDataSamplesMax + 1); }),
+      tally_entry("entry.shard_index is 1 of 0", [](auto t) { t.setShardIndex(1); }),
       {"protocol_min is 0", ErrorCode::kCorrupt, [](auto e) { e.initHello(); }},
       {"protocol_min is 3 and protocol_max 2", ErrorCode::kCorrupt,
        [](auto e) {

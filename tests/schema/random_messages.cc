@@ -86,8 +86,8 @@ MemberRecord record(Draw& d) {
   r.learning_rate = d.positive();
   r.steps_per_second = d.positive();
   d.fill(r.data_fingerprint.bytes);
-  r.data_samples = d.number();
-  r.shard_samples = d.number();
+  r.data_samples = d.up_to(kDataSamplesMax);
+  r.shard_samples = d.up_to(kDataSamplesMax);
   r.shard_count = d.small();
   r.shard_index = static_cast<std::uint32_t>(d.up_to(r.shard_count));
   d.fill(r.transport_key);
@@ -320,8 +320,14 @@ void draw(Draw& d, Tally& m) {
   m.begin = id(d);
   m.entries.resize(d.up_to(kTallyEntriesMax));
   for (TallyEntry& e : m.entries) {
-    e = {id(d), d.number(), d.number(), {}, d.number(), d.number(), d.small(), d.small()};
+    e.id = id(d);
+    e.samples = d.number();
+    e.steps = d.number();
     d.fill(e.data_fingerprint.bytes);
+    e.data_samples = d.up_to(kDataSamplesMax);
+    e.shard_samples = d.up_to(kDataSamplesMax);
+    e.shard_count = d.small();
+    e.shard_index = static_cast<std::uint32_t>(d.up_to(e.shard_count));
   }
 }
 
