@@ -10,14 +10,13 @@ namespace {
 // Some at once, since each folding looks at all that are gone.
 constexpr std::size_t kFoldedAtOnce = Progress::kGoneMax / 8;
 
-std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  return a > kMost - b ? kMost : a + b;
-}
+constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
 
 }  // namespace
 
-bool Progress::raise(Work& work, const Count& to) {
+bool Progress::raise(Work& work, const Count& to, Word word) {
   bool raised = false;
   const auto up = [&](std::uint64_t& mark, std::uint64_t value, std::uint64_t& total) {
     if (value <= mark) return;
@@ -27,12 +26,18 @@ bool Progress::raise(Work& work, const Count& to) {
   };
   up(work.count.samples, to.samples, samples_);
   up(work.count.steps, to.steps, steps_);
-  return raised;
+  if (word == Word::kOne) return raised;
+  const Count vouched{std::max(work.vouched.samples, to.samples),
+                      std::max(work.vouched.steps, to.steps)};
+  return std::exchange(work.vouched, vouched) != vouched || raised;
 }
 
-bool Progress::hold(Work& work, const Held& held) {
-  if (work.held == held) return false;
+bool Progress::hold(Work& work, const Held& held, Word word) {
+  const bool vouched = word == Word::kVouched;
+  if (work.held_vouched ? work.held == held || !vouched : work.held == held && !vouched)
+    return false;
   work.held = held;
+  work.held_vouched = vouched;
   data_samples_.reset();
   return true;
 }
@@ -41,7 +46,7 @@ void Progress::note(const NodeId& id, Samples samples, Step steps) {
   if (samples == 0 && steps == 0) return;  // who has done nothing needs no entry
   Work& work = works_[id];
   if (std::exchange(work.gone, false)) --gone_;
-  raise(work, {samples, steps});
+  raise(work, {samples, steps}, Word::kVouched);
 }
 
 void Progress::note_data(const schema::MemberRecord& record) {
@@ -54,10 +59,10 @@ void Progress::note_data(const schema::MemberRecord& record) {
   }
   Work& work = works_[record.id];
   if (std::exchange(work.gone, false)) --gone_;
-  hold(work, held);
+  hold(work, held, Word::kVouched);
 }
 
-bool Progress::note_gone(const schema::TallyEntry& entry) {
+bool Progress::note_gone(const schema::TallyEntry& entry, Word word) {
   const bool known = works_.contains(entry.id);
   const bool folded = !(folded_ == Folded{}) && entry.samples <= folded_.below_max;
   const bool nothing = entry.samples == 0 && entry.steps == 0 && entry.data_samples == 0;
@@ -67,13 +72,15 @@ bool Progress::note_gone(const schema::TallyEntry& entry) {
     work.gone = true;
     ++gone_;
   }
-  bool news = raise(work, {entry.samples, entry.steps});
+  bool news = raise(work, {entry.samples, entry.steps}, word);
   // A record of its own says it better.
   if (work.gone && entry.data_samples > 0)
-    news = hold(work, {entry.data_fingerprint,
-                       entry.data_samples,
-                       {entry.shard_index, entry.shard_count},
-                       entry.shard_samples}) ||
+    news = hold(work,
+                {entry.data_fingerprint,
+                 entry.data_samples,
+                 {entry.shard_index, entry.shard_count},
+                 entry.shard_samples},
+                word) ||
            news;
   fold();
   return news;
@@ -83,32 +90,35 @@ void Progress::forget(const NodeId& id) {
   const auto it = works_.find(id);
   if (it == works_.end() || std::exchange(it->second.gone, true)) return;
   ++gone_;
+  settling_ = false;
   fold();
 }
 
-void Progress::restore(const std::map<NodeId, Count>& gone, const Folded& folded) {
+void Progress::restore(const std::map<NodeId, Work>& works, const Folded& folded) {
   folded_ = folded;
   samples_ = sum_of(samples_, folded.count.samples);
   steps_ = sum_of(steps_, folded.count.steps);
-  for (const auto& [id, count] : gone) {
-    if (count == Count{}) continue;
+  for (const auto& [id, kept] : works) {
+    if (kept.count == Count{}) continue;
     Work& work = works_[id];
     work.gone = true;
-    raise(work, count);
+    raise(work, kept.count, Word::kOne);
+    raise(work, kept.vouched, Word::kVouched);
   }
   gone_ = works_.size();
+  settling_ = true;
   data_samples_.reset();
-  fold();
 }
 
 // The smallest go, and with them data that nobody else holds.
 void Progress::fold() {
-  if (gone_ <= kGoneMax) return;
+  const std::size_t most = settling_ ? 2 * kGoneMax : kGoneMax;
+  if (gone_ <= most) return;
   const Samples data = data_samples();
   std::vector<std::pair<Count, NodeId>> gone;
   for (const auto& [id, work] : works_)
     if (work.gone) gone.emplace_back(work.count, id);
-  const std::size_t count = gone_ - kGoneMax + kFoldedAtOnce;
+  const std::size_t count = gone_ - most + kFoldedAtOnce;
   std::nth_element(gone.begin(), gone.begin() + static_cast<std::ptrdiff_t>(count), gone.end());
   gone.resize(count);
   for (const auto& [done, id] : gone) {
@@ -134,7 +144,7 @@ Samples Progress::samples_of_file(std::vector<const Held*> holders) {
     shards[held->shard] = std::min(held->shard_samples, whole);
   }
   Samples sum = 0;
-  for (const auto& [which, samples] : shards) sum += samples;
+  for (const auto& [which, samples] : shards) sum = sum_of(sum, samples);
   return std::min(sum, whole);
 }
 
@@ -144,7 +154,7 @@ Samples Progress::data_samples() const {
   for (const auto& [id, work] : works_)
     if (work.held) files[work.held->fingerprint].push_back(&*work.held);
   Samples sum = folded_.data;
-  for (auto& [fingerprint, holders] : files) sum += samples_of_file(std::move(holders));
+  for (auto& [fingerprint, holders] : files) sum = sum_of(sum, samples_of_file(std::move(holders)));
   data_samples_ = sum;
   return sum;
 }
@@ -158,6 +168,7 @@ bool Progress::done() const {
   if (endless()) return false;
   if (length_.steps > 0) return steps_ >= length_.steps;
   const Samples data = data_samples();
+  if (data == kMost) return false;  // more than can be counted
   return data > 0 && static_cast<double>(samples_) >= length_.epochs * static_cast<double>(data);
 }
 

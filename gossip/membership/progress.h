@@ -44,9 +44,13 @@ class Progress {
     Samples shard_samples = 0;
     bool operator==(const Held&) const = default;
   };
+  // One other member alone says so (nobody else is there to ask), or two do, or it is its record.
+  enum class Word { kOne, kVouched };
   struct Work {
     Count count;
+    Count vouched;  // of it; the rest is one member's word, and is not told on as if it were ours
     std::optional<Held> held;
+    bool held_vouched = false;
     bool gone = false;  // no record of it is in the table of members
   };
   // The sum of those that have no entry any more.
@@ -67,11 +71,13 @@ class Progress {
   void note_data(const schema::MemberRecord& record);
   // What others say of a member without a record here. True if that is new; what may be in the
   // folded sum already is not.
-  bool note_gone(const schema::TallyEntry& entry);
+  bool note_gone(const schema::TallyEntry& entry, Word word);
   // No record of this member is kept any more.
   void forget(const NodeId& id);
-  // From a checkpoint, before anything else.
-  void restore(const std::map<NodeId, Count>& gone, const Folded& folded);
+  // From a checkpoint, before anything else; of `works` the counts. They are the living's too, who
+  // would count again if they were folded before their records come. So nothing is folded here, and
+  // until somebody is forgotten twice kGoneMax have entries.
+  void restore(const std::map<NodeId, Work>& works, const Folded& folded);
 
   [[nodiscard]] Samples samples() const { return samples_; }
   [[nodiscard]] Step steps() const { return steps_; }
@@ -91,13 +97,14 @@ class Progress {
 
  private:
   [[nodiscard]] static Samples samples_of_file(std::vector<const Held*> holders);
-  bool raise(Work& work, const Count& to);
-  bool hold(Work& work, const Held& held);
+  bool raise(Work& work, const Count& to, Word word);
+  bool hold(Work& work, const Held& held, Word word);
   void fold();
 
   RunLength length_;
   std::map<NodeId, Work> works_;
-  std::size_t gone_ = 0;  // of works_
+  std::size_t gone_ = 0;   // of works_
+  bool settling_ = false;  // restored, and nobody was forgotten since
   Folded folded_;
   mutable std::optional<Samples> data_samples_;  // empty: to be counted anew
   Samples samples_ = 0;

@@ -225,7 +225,9 @@ class ControlLoop {
   // control_counts.cc: what members have done
   void count_members();
   void count(const schema::MemberRecord& record);
+  [[nodiscard]] Tallies tallies_by(gossip::Progress::Word least) const;
   [[nodiscard]] const Tallies& tallies();
+  [[nodiscard]] std::size_t others_living() const;
   void ask_tallies();
   void on_tally(const NodeId& from, const schema::Tally& tally);
 

@@ -8,6 +8,7 @@ namespace kith::node {
 
 using schema::Tally;
 using schema::TallyEntry;
+using Word = gossip::Progress::Word;
 
 namespace {
 
@@ -16,9 +17,10 @@ constexpr unsigned kPauseMax = 64;
 
 bool by_id(const TallyEntry& a, const TallyEntry& b) { return a.id < b.id; }
 
-TallyEntry entry_of(const NodeId& id, const gossip::Progress::Work& work) {
-  TallyEntry entry{id, work.count.samples, work.count.steps};
-  if (!work.held) return entry;
+TallyEntry entry_of(const NodeId& id, const gossip::Progress::Work& work, Word least) {
+  const auto& count = least == Word::kOne ? work.count : work.vouched;
+  TallyEntry entry{id, count.samples, count.steps};
+  if (!work.held || (least == Word::kVouched && !work.held_vouched)) return entry;
   entry.data_fingerprint = work.held->fingerprint;
   entry.data_samples = work.held->whole;
   entry.shard_samples = work.held->shard_samples;
@@ -55,13 +57,15 @@ std::uint64_t digest_of(const TallyEntry& entry) {
 }  // namespace
 
 Tallies tallies_of(const gossip::Progress& progress,
-                   const std::function<const schema::MemberRecord*(const NodeId&)>& record_of) {
+                   const std::function<const schema::MemberRecord*(const NodeId&)>& record_of,
+                   Word least) {
   Tallies out;
   for (const auto& [id, work] : progress.works()) {
+    const TallyEntry entry = entry_of(id, work, least);
+    if (entry == TallyEntry{id}) continue;
     const schema::MemberRecord* record = record_of(id);
-    if (record == nullptr || work.count.samples > record->samples ||
-        work.count.steps > record->step)
-      out.push_back(entry_of(id, work));
+    if (record == nullptr || entry.samples > record->samples || entry.steps > record->step)
+      out.push_back(entry);
   }
   return out;
 }
@@ -125,7 +129,8 @@ void TallyAsker::go_on_after(const Tallies& told) {
   wait_ = 0;
 }
 
-Tallies TallyAsker::on_answer(const NodeId& from, const Tally& answer, std::size_t others) {
+TallyAsker::Learned TallyAsker::on_answer(const NodeId& from, const Tally& answer,
+                                          std::size_t others) {
   const Tallies& told = answer.entries;
   const bool in_order =
       std::adjacent_find(told.begin(), told.end(),
@@ -134,12 +139,12 @@ Tallies TallyAsker::on_answer(const NodeId& from, const Tally& answer, std::size
       (!told.empty() && told.front().id < begin_))
     return {};
   go_on_after(told);
-  if (others <= 1) return told;
+  if (others <= 1) return {told, Word::kOne};
   if (!first_) {
     first_ = told;
     return {};
   }
-  return vouched(*first_, told);
+  return {vouched(*first_, told)};
 }
 
 }  // namespace kith::node

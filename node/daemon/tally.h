@@ -3,9 +3,9 @@
 //
 // In rounds it asks two members at random what they could tell (TALLY), and counts what both say:
 // one member's word alone neither moves the learning rate nor ends the run (claims.h). Of one other
-// member alone its word counts. Who could tell the same is silent, and rounds become rare: after 1,
-// 2, 4 to 64 beats, at once again when something was learned. More than one message holds comes in
-// the rounds that follow.
+// member alone its word counts here, but is not told on before two have said it. Who could tell the
+// same is silent, and rounds become rare: after 1, 2, 4 to 64 beats, at once again when something
+// was learned. More than one message holds comes in the rounds that follow.
 //
 // Counts are marks that only rise, so what is told twice, late or out of order does no harm, and
 // nodes that have learned tell on. Thread: one owner.
@@ -24,12 +24,13 @@ namespace kith::node {
 
 using Tallies = std::vector<schema::TallyEntry>;  // by id, each once
 
-// What this node could tell: of those without a living record, and of those whose record says less
-// than they had done before (an earlier life, whose checkpoint is lost). `record_of` is null for
-// who does not live.
+// What this node could tell, or with `kOne` counts: of those without a living record, and of those
+// whose record says less than they had done before (an earlier life, whose checkpoint is lost).
+// `record_of` is null for who does not live.
 [[nodiscard]] Tallies tallies_of(
     const gossip::Progress& progress,
-    const std::function<const schema::MemberRecord*(const NodeId&)>& record_of);
+    const std::function<const schema::MemberRecord*(const NodeId&)>& record_of,
+    gossip::Progress::Word least = gossip::Progress::Word::kVouched);
 [[nodiscard]] std::uint64_t digest_of(const Tallies& tallies);
 // Nullopt: there is nothing to say that the other could not.
 [[nodiscard]] std::optional<schema::Tally> answer_to(const schema::Tally& question,
@@ -39,15 +40,20 @@ using Tallies = std::vector<schema::TallyEntry>;  // by id, each once
 
 class TallyAsker {
  public:
+  struct Learned {
+    Tallies entries;
+    gossip::Progress::Word word = gossip::Progress::Word::kVouched;
+  };
   struct Question {
     std::vector<NodeId> to;
     schema::Tally message;
   };
-  // Each beat; `peers` can be asked, `digest` is of what we could tell. Nullopt: not now.
+  // Each beat; `peers` can be asked, `digest` is of what we could tell (or count, of two alone).
+  // Nullopt: not now.
   std::optional<Question> beat(std::vector<NodeId> peers, Random& random,
                                const std::function<std::uint64_t()>& digest);
   // What counts now; `others`: how many members live besides us. Nothing of who was not asked.
-  Tallies on_answer(const NodeId& from, const schema::Tally& answer, std::size_t others);
+  Learned on_answer(const NodeId& from, const schema::Tally& answer, std::size_t others);
   // Something was learned, or there are others to ask.
   void hurry();
 

@@ -38,6 +38,9 @@ struct CheckpointFacts {
   // Hex id -> what others are known to have done, so that a whole cluster can restart.
   std::map<std::string, Samples> others_samples;
   std::map<std::string, Step> others_steps;
+  // Of those of them that are partly one member's word, what more than one vouched for.
+  std::map<std::string, Samples> vouched_samples;
+  std::map<std::string, Step> vouched_steps;
   gossip::Progress::Folded folded;  // and of those of them that have no entry any more
   double epoch = 0.0;
   std::string model_json;  // the [model] table

@@ -43,6 +43,12 @@ Result<Counts> parse_counts(const std::string& key, const std::string& text) {
   return counts;
 }
 
+// Not there before a later version: none.
+Result<Counts> parse_later_counts(const Metadata& metadata, const std::string& key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? Counts{} : parse_counts(key, found->second);
+}
+
 }  // namespace
 
 void MetadataReader::fault(const std::string& key, const std::string& what) {
@@ -100,6 +106,8 @@ Metadata checkpoint_metadata(const CheckpointFacts& facts, const compute::Traine
           {"progress", std::to_string(facts.cluster_progress)},
           {"others_samples", counts_text(facts.others_samples)},
           {"others_steps", counts_text(facts.others_steps)},
+          {"vouched_samples", counts_text(facts.vouched_samples)},
+          {"vouched_steps", counts_text(facts.vouched_steps)},
           {"folded_samples", std::to_string(facts.folded.count.samples)},
           {"folded_steps", std::to_string(facts.folded.count.steps)},
           {"folded_data", std::to_string(facts.folded.data)},
@@ -152,6 +160,8 @@ Status read_checkpoint_metadata(const Metadata& metadata, CheckpointFacts& facts
   KITH_TRY(read.status());
   KITH_ASSIGN(facts.others_samples, parse_counts("others_samples", others_samples));
   KITH_ASSIGN(facts.others_steps, parse_counts("others_steps", others_steps));
+  KITH_ASSIGN(facts.vouched_samples, parse_later_counts(metadata, "vouched_samples"));
+  KITH_ASSIGN(facts.vouched_steps, parse_later_counts(metadata, "vouched_steps"));
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "base/random.h"
 #include "gossip/membership/progress.h"
@@ -10,6 +11,7 @@
 namespace kith::gossip {
 namespace {
 
+using Word = Progress::Word;
 constexpr std::size_t kMost = Progress::kGoneMax;
 
 NodeId id(std::uint64_t n) {
@@ -153,7 +155,7 @@ TEST(ProgressBound, WhatOthersSayOfTheGoneCountsOnceAndARecordSaysItBetter) {
               {"an earlier life of one with a record", told(1, 20, 9), true, 640 + 192, 600}};
   for (auto row : rows) {
     row.entry.data_fingerprint.bytes[0] = static_cast<std::uint8_t>(10 + row.entry.id.bytes[0]);
-    EXPECT_EQ(p.note_gone(row.entry), row.news) << row.what;
+    EXPECT_EQ(p.note_gone(row.entry, Word::kVouched), row.news) << row.what;
     EXPECT_EQ(p.samples(), row.samples) << row.what;
     EXPECT_EQ(p.data_samples(), row.data) << row.what;
   }
@@ -170,10 +172,10 @@ TEST(ProgressBound, WhatOthersSayIsNotCountedIfItMayBeInTheFoldedSum) {
   const Samples before = p.samples();
   for (int round = 0; round < 3; ++round)
     for (std::uint64_t n = 100; n < 100 + kMost; ++n)
-      EXPECT_FALSE(p.note_gone(told(n, 1 + n))) << n;
+      EXPECT_FALSE(p.note_gone(told(n, 1 + n), Word::kVouched)) << n;
   EXPECT_EQ(p.samples(), before);
   EXPECT_EQ(p.folded(), folded);
-  EXPECT_TRUE(p.note_gone(told(1, folded.below_max / 32 + 1)));
+  EXPECT_TRUE(p.note_gone(told(1, folded.below_max / 32 + 1), Word::kVouched));
 }
 
 TEST(ProgressBound, ASumThatOverflowsStaysAtTheGreatestThereIs) {
@@ -181,6 +183,45 @@ TEST(ProgressBound, ASumThatOverflowsStaysAtTheGreatestThereIs) {
   for (std::uint64_t n = 1; n <= 3; ++n) p.note(id(n), ~0ULL, ~0ULL);
   EXPECT_EQ(p.samples(), ~0ULL);
   EXPECT_TRUE(p.done());
+}
+
+// A member may claim any size, of a file of its own: the run goes on, and never ends by it.
+TEST(ProgressBound, DataThatOverflowsNeitherVanishesNorEndsTheRun) {
+  const struct {
+    const char* what;
+    std::uint32_t shards;  // of one file, or 0: a file for each
+    Samples each;
+  } rows[] = {{"files", 0, 0ULL - 8999}, {"shards", 3, 1ULL << 63}};
+  for (const auto& row : rows) {
+    Progress p({.epochs = 0.25});
+    p.note_data(holder(1, 1, 9000));
+    p.note(id(1), 32, 1);
+    for (std::uint32_t k = 1; k <= 3; ++k)
+      p.note_data(row.shards == 0 ? holder(1 + k, static_cast<std::uint8_t>(1 + k), row.each)
+                                  : holder(1 + k, 2, ~0ULL, k, row.shards, row.each));
+    EXPECT_EQ(p.data_samples(), ~0ULL) << row.what;
+    p.note(id(1), ~0ULL, 1);
+    EXPECT_FALSE(p.done()) << row.what;
+    EXPECT_LE(p.epoch(), 1.0) << row.what;
+  }
+}
+
+// Their records come after the checkpoint, one after another, and say what was counted already.
+TEST(ProgressBound, WhoLivedAtTheCheckpointCountsOnceHoweverManyWereForgotten) {
+  constexpr std::uint64_t kLiving = 700, kFirst = 50'000;
+  std::map<NodeId, Progress::Work> works;
+  for (std::uint64_t n = 0; n < kMost; ++n) works[id(100 + n)].count = {3200, 100};
+  for (std::uint64_t n = 0; n < kLiving; ++n) works[id(kFirst + n)].count = {32, 1};
+  Progress p({});
+  p.restore(works, {});
+  const Samples before = p.samples();
+  EXPECT_EQ(before, 3200 * kMost + 32 * kLiving);
+  EXPECT_TRUE(p.note_gone(told(1, 2), Word::kVouched));  // comes before the records
+  for (std::uint64_t n = 0; n < kLiving; ++n) p.note(id(kFirst + n), 32, 1);
+  EXPECT_EQ(p.samples(), before + 64);
+  p.forget(id(kFirst));
+  EXPECT_LE(p.works().size(), kMost + kLiving);
+  EXPECT_EQ(p.samples(), before + 64);
 }
 
 }  // namespace

@@ -89,15 +89,31 @@ TEST(Counts, OfAnOldCheckpointAreAllCounted) {
     take_counts(read(old), progress);
     EXPECT_EQ(progress.samples(), sum);
     EXPECT_EQ(progress.steps(), sum / 32);
-    EXPECT_LE(progress.works().size(), Progress::kGoneMax);
     // The one that did most of all comes back, and counts once.
     progress.note(id(100 + members - 1), 32 * members + 5, members);
+    EXPECT_EQ(progress.samples(), sum + 5);
+    progress.forget(id(100 + members - 1));
+    EXPECT_LE(progress.works().size(), Progress::kGoneMax);
     EXPECT_EQ(progress.samples(), sum + 5);
   }
 }
 
+TEST(Counts, ThatAreOneMembersWordStaySoInACheckpoint) {
+  Progress before({}), again({});
+  before.note(id(2), 64, 2);
+  before.note_gone({id(2), 320, 10}, Progress::Word::kOne);
+  before.note_gone({id(3), 320, 10}, Progress::Word::kOne);
+  before.note_gone({id(4), 320, 10}, Progress::Word::kVouched);
+  take_counts(read(written(before)), again);
+  for (const std::uint64_t n : {2, 3, 4}) {
+    EXPECT_EQ(again.works().at(id(n)).count, before.works().at(id(n)).count) << n;
+    EXPECT_EQ(again.works().at(id(n)).vouched, before.works().at(id(n)).vouched) << n;
+  }
+}
+
 TEST(Counts, WrongOnesAreNoCheckpoint) {
-  for (const char* key : {"folded_samples", "folded_steps", "folded_data", "others_samples"}) {
+  for (const char* key : {"folded_samples", "folded_steps", "folded_data", "others_samples",
+                          "vouched_samples", "vouched_steps"}) {
     Metadata metadata = written(after(3, 5));
     metadata[key] = "many";
     CheckpointFacts facts;

@@ -9,6 +9,7 @@ namespace kith::node {
 namespace {
 
 using gossip::Progress;
+using Word = Progress::Word;
 using schema::Tally;
 using schema::TallyEntry;
 
@@ -79,18 +80,21 @@ TEST(Tallies, AreToldOnlyToWhoCouldTellSomethingElseAndInParts) {
   EXPECT_TRUE(answer_to({0, true, id(1U << 30), {}}, tallies)->entries.empty());
 }
 
+Tallies told_by(const Progress& progress, Word least = Word::kVouched) {
+  return tallies_of(
+      progress, [](const NodeId&) { return nullptr; }, least);
+}
+
 // Nodes that hold what they learned, and ask each other as ControlLoop lets them.
 class Learners {
  public:
   Learners(std::size_t nodes, std::size_t knowing, std::size_t gone) : nodes_(nodes) {
     for (std::size_t i = 0; i < knowing; ++i)
       for (std::uint64_t n = 0; n < gone; ++n)
-        nodes_[i].progress.note_gone(with_data(did(1000 + n, 1 + n % 50), 9));
+        nodes_[i].progress.note_gone(with_data(did(1000 + n, 1 + n % 50), 9), Word::kVouched);
   }
   Progress& progress(std::size_t i) { return nodes_[i].progress; }
-  Tallies tallies(std::size_t i) const {
-    return tallies_of(nodes_[i].progress, [](const NodeId&) { return nullptr; });
-  }
+  Tallies tallies(std::size_t i) const { return told_by(nodes_[i].progress); }
   // Bytes are counted as questions and entries.
   void beat() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) beat(i);
@@ -100,7 +104,9 @@ class Learners {
     std::vector<NodeId> peers;
     for (std::size_t j = 0; j < nodes_.size(); ++j)
       if (j != i) peers.push_back(id(j));
-    const auto question = node.asker.beat(peers, random_, [&] { return digest_of(tallies(i)); });
+    const auto question = node.asker.beat(peers, random_, [&] {
+      return digest_of(told_by(node.progress, nodes_.size() <= 2 ? Word::kOne : Word::kVouched));
+    });
     if (!question) return;
     bool news = false;
     for (const NodeId& to : question->to) {
@@ -108,8 +114,9 @@ class Learners {
       const auto answer = answer_to(question->message, tallies(to.bytes[7]));
       if (!answer) continue;
       entries += answer->entries.size();
-      for (const TallyEntry& entry : node.asker.on_answer(to, *answer, nodes_.size() - 1))
-        news = node.progress.note_gone(entry) || news;
+      const auto learned = node.asker.on_answer(to, *answer, nodes_.size() - 1);
+      for (const TallyEntry& entry : learned.entries)
+        news = node.progress.note_gone(entry, learned.word) || news;
     }
     if (news) node.asker.hurry();
   }
@@ -142,7 +149,7 @@ TEST(TallyAsker, AJoinerCountsWhatTheGoneDidWithinABeatOfAFewAndARoundForEachMes
         << row.nodes << " " << row.gone;
     EXPECT_EQ(learners.progress(joiner).steps(), learners.progress(0).steps());
     EXPECT_EQ(learners.progress(joiner).data_samples(), 1000U);
-    EXPECT_EQ(learners.tallies(joiner), learners.tallies(0));
+    EXPECT_EQ(learners.tallies(joiner), row.nodes > 2 ? learners.tallies(0) : Tallies{});
   }
 }
 
@@ -164,6 +171,52 @@ TEST(TallyAsker, OneAloneAmongSeveralConvincesNobodyOfTwoTheOtherIsBelieved) {
   }
   for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(several.progress(i).samples(), 0U) << i;
   EXPECT_EQ(two.progress(1).samples(), two.progress(0).samples());
+  two.entries = 0;
+  for (int beat = 0; beat < 200; ++beat) two.beat();
+  EXPECT_EQ(two.entries, 0U) << "what the other counts already is not told again";
+}
+
+// J is alone with L and believes it; H asks both.
+TEST(Tallies, OfOneMembersWordAreCountedButNoSecondVoice) {
+  const Tallies invented = {with_data(did(7, 5), 3), did(8, 1U << 30)};
+  const auto hear = [&](Progress& p, Word word) {
+    for (const TallyEntry& entry : invented) EXPECT_TRUE(p.note_gone(entry, word));
+  };
+  Progress j({});
+  j.note(id(8), 64, 2);  // its record, before
+  j.forget(id(8));
+  TallyAsker alone;
+  Random random(1);
+  ASSERT_TRUE(alone.beat({id(1)}, random, [] { return 0; }));
+  const auto learned = alone.on_answer(id(1), {1, false, {}, invented}, 1);
+  EXPECT_EQ(learned.entries, invented);
+  ASSERT_EQ(learned.word, Word::kOne);
+  hear(j, learned.word);
+  EXPECT_EQ(j.steps(), 5U + (1U << 30));
+  EXPECT_EQ(j.data_samples(), 1000U);
+  EXPECT_EQ(told_by(j), (Tallies{did(8, 2)})) << "only what it knew itself";
+  EXPECT_EQ(told_by(j, Word::kOne), invented);
+
+  TallyAsker h;
+  const auto question = h.beat({id(1), id(2)}, random, [] { return 0; });
+  ASSERT_TRUE(question);
+  const auto of_j = answer_to(question->message, told_by(j));
+  ASSERT_TRUE(of_j);
+  EXPECT_TRUE(h.on_answer(id(1), {1, false, {}, invented}, 2).entries.empty());
+  EXPECT_EQ(h.on_answer(id(2), *of_j, 2).entries, (Tallies{did(8, 2)}));
+
+  // Two say so: that it counted already is no reason to keep it to itself.
+  hear(j, Word::kVouched);
+  EXPECT_EQ(told_by(j), invented);
+}
+
+TEST(Tallies, OfOneMembersWordAreToldOnceARecordSaysTheSame) {
+  Progress p({});
+  EXPECT_TRUE(p.note_gone(did(7, 5), Word::kOne));
+  EXPECT_TRUE(told_by(p).empty());
+  p.note(id(7), 96, 3);
+  EXPECT_EQ(told_by(p), (Tallies{did(7, 3)}));
+  EXPECT_EQ(p.steps(), 5U);
 }
 
 TEST(TallyAsker, TakesOneAnswerOfEachThatItAskedAndOnlyInOrder) {
@@ -182,9 +235,9 @@ TEST(TallyAsker, TakesOneAnswerOfEachThatItAskedAndOnlyInOrder) {
     TallyAsker asker;
     Random random(1);
     ASSERT_TRUE(asker.beat({id(1)}, random, [] { return 0; }));
-    EXPECT_EQ(!asker.on_answer(row.from, row.answer, 1).empty(), row.counts) << row.what;
+    EXPECT_EQ(!asker.on_answer(row.from, row.answer, 1).entries.empty(), row.counts) << row.what;
     if (row.counts) {
-      EXPECT_TRUE(asker.on_answer(row.from, row.answer, 1).empty()) << "answered already";
+      EXPECT_TRUE(asker.on_answer(row.from, row.answer, 1).entries.empty()) << "answered already";
     }
   }
 }
@@ -195,8 +248,8 @@ TEST(TallyAsker, NeverVouchesTwiceForItself) {
   for (int round = 0; round < 5; ++round) {
     asker.hurry();
     ASSERT_TRUE(asker.beat({id(1), id(2)}, random, [] { return 0; }));
-    EXPECT_TRUE(asker.on_answer(id(1), {1, false, {}, {did(7, 5)}}, 2).empty());
-    EXPECT_TRUE(asker.on_answer(id(1), {1, false, {}, {did(7, 5)}}, 2).empty());
+    EXPECT_TRUE(asker.on_answer(id(1), {1, false, {}, {did(7, 5)}}, 2).entries.empty());
+    EXPECT_TRUE(asker.on_answer(id(1), {1, false, {}, {did(7, 5)}}, 2).entries.empty());
   }
 }
 
