@@ -18,7 +18,7 @@ bool is_set(const Config& config, const std::string& key) {
 
 DoctorCheck same_text(const Config& config, const std::string& check, const std::string& key,
                       const std::string& here, const std::string& there) {
-  if (!is_set(config, key))
+  if (config.file.empty() && !is_set(config, key))
     return made(check, CheckResult::kOk,
                 key + " there is \"" + there + "\" (not set here: not compared)");
   if (here == there)

@@ -1,6 +1,7 @@
 // What the doctor compares once a node has said what it trains: version, cluster, run, model,
-// facts. Only what this side's configuration sets is compared. Reads the training data to know the
-// model. Thread: any.
+// facts. Of a configuration without a file only what is set is compared; a
+// file is compared with its defaults, as kithd would start with it. Reads the training data to know
+// the model. Thread: any.
 #pragma once
 
 #include <vector>

@@ -11,6 +11,7 @@
 #include "node/config/log_format.h"
 #include "node/daemon/daemon.h"
 #include "node/daemon/signal_watch.h"
+#include "node/mesh/cluster_key.h"
 #include "node/setup/dry_run.h"
 
 namespace {
@@ -39,6 +40,10 @@ int main(int argc, char** argv) {
   if (flags->check) {
     const auto report = check_report(*config);
     if (!report) return refuse(report.error());
+    if (!config->cluster.key_file.empty()) {
+      const auto key = ClusterKey::load(config->cluster.key_file);
+      if (!key) return refuse(key.error());
+    }
     std::printf("%s\n", report->c_str());
     return 0;
   }

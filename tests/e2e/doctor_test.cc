@@ -156,6 +156,12 @@ TEST(Doctor, NamesWhatDiffersInTheRun) {
   const auto with_setting = [&](const std::string& setting) {
     return doctor({node.address(), "-c", cluster.config_file(), "--set", setting});
   };
+  // A file that names no cluster means the default, as for kithd.
+  const std::string nameless = cluster.folder() + "/nameless.toml";
+  std::ofstream(nameless) << "[run]\nid = \"digits-1\"\n";
+  const Findings by_default = doctor({node.address(), "-c", nameless});
+  expect_failure(by_default, "cluster: cluster.name: \"kith\" here", "one file for all nodes");
+  EXPECT_EQ(by_default.result("run"), "ok");
   expect_failure(with_setting("cluster.name=other"), "cluster: cluster.name: \"other\" here",
                  "one file for all nodes");
   expect_failure(with_setting("run.id=digits-2"),

@@ -98,6 +98,7 @@ TEST(BadInput, AKeyFileThatOthersMayReadIsRefusedWithTheRemedy) {
   fs::permissions(key, fs::perms(0644));
   const std::string set = "cluster.key_file=" + key;
   expect_refused(cluster, {"open-key", {"--set", set.c_str()}, 2, "chmod 600"});
+  expect_refused(cluster, {"open-key-checked", {"--check", "--set", set.c_str()}, 2, "chmod 600"});
 }
 
 TEST(BadInput, AnOccupiedPortIsNamedWithExitSix) {
