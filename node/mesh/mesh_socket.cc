@@ -143,9 +143,25 @@ Result<ConnectionMonitor> ConnectionMonitor::attach(const ZmqContext& context,
   monitor.pair_.set(ZMQ_RCVHWM, 0);  // unbounded: a full pipe would block the I/O thread
   if (zmq_socket_monitor(socket.get(), endpoint.c_str(), kEvents) != 0)
     return fail(ErrorCode::kBusy, std::string("no more sockets: ") + zmq_strerror(errno));
+  monitor.watched_ = socket.get();
   KITH_CHECK(zmq_connect(monitor.pair_.get(), endpoint.c_str()) == 0,
              "a monitor that was just bound can be reached");
   return monitor;
+}
+
+ConnectionMonitor& ConnectionMonitor::operator=(ConnectionMonitor&& other) noexcept {
+  if (this == &other) return *this;
+  stop();
+  watched_ = std::exchange(other.watched_, nullptr);
+  pair_ = std::move(other.pair_);
+  return *this;
+}
+
+// libzmq ends the telling side first, after what is being told has been told.
+void ConnectionMonitor::stop() {
+  if (watched_ != nullptr) (void)zmq_socket_monitor(watched_, nullptr, 0);
+  watched_ = nullptr;
+  pair_.close();
 }
 
 namespace {

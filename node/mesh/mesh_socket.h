@@ -101,14 +101,22 @@ struct ConnectionEvent {
 class ConnectionMonitor {
  public:
   ConnectionMonitor() = default;
-  // Before bind or connect. `name` is unique in the context.
+  // Before bind or connect. `name` is unique in the context. `socket` must outlive the monitor: an
+  // I/O thread that has something to tell waits for ever when only the reading end is gone.
   static Result<ConnectionMonitor> attach(const ZmqContext& context, const ZmqSocket& socket,
                                           const std::string& name);
+  ConnectionMonitor(ConnectionMonitor&& other) noexcept
+      : watched_(std::exchange(other.watched_, nullptr)), pair_(std::move(other.pair_)) {}
+  ConnectionMonitor& operator=(ConnectionMonitor&& other) noexcept;
+  ~ConnectionMonitor() { stop(); }
   [[nodiscard]] void* handle() const { return pair_.get(); }
   // False: nothing waits.
   bool next(ConnectionEvent& event) const;
 
  private:
+  void stop();
+
+  void* watched_ = nullptr;
   ZmqSocket pair_;
 };
 

@@ -102,6 +102,26 @@ TEST_F(Plain, AClientWithoutEncryptionIsRefusedByAServerWithIt) {
   EXPECT_FALSE(client.ready());
 }
 
+// A link that is given up while it connects still has something to tell; the I/O thread of all
+// links must not wait for somebody to read that.
+TEST(GivenUp, WhileTheyConnectLinksStopNobody) {
+  ZmqContext context(1, 1000);
+  ZmqSocket router = std::move(*ZmqSocket::make(context, ZMQ_ROUTER));
+  apply_listener_options(router, SocketSettings{});
+  ASSERT_EQ(0, zmq_bind(router.get(), "tcp://127.0.0.1:*"));
+  const std::string address = router.last_endpoint().substr(6);
+  for (int i = 0; i < 100; ++i) {
+    ZmqSocket dealer = std::move(*ZmqSocket::make(context, ZMQ_DEALER));
+    apply_dialler_options(dealer, SocketSettings{}, std::chrono::milliseconds(20),
+                          std::chrono::milliseconds(200));
+    const auto monitor =
+        std::move(*ConnectionMonitor::attach(context, dealer, "given up " + std::to_string(i)));
+    ASSERT_EQ(0, zmq_connect(dealer.get(), ("tcp://" + address).c_str()));
+  }
+  RawClient client(address, nullptr);
+  EXPECT_TRUE(wait_for([&] { return client.ready(); }));
+}
+
 TEST(CurveUserId, IsOnTheBodyFramesButNotOnTheRoutingIdAfterAPoll) {
   const auto key = ClusterKey::generate();
   ZmqContext context(1, 64);
