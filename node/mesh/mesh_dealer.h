@@ -38,8 +38,8 @@ struct MeshDialler::Dealer {
   Duration backoff;
   std::uint64_t last_use = 0;
   bool refused = false;  // the last try ended with REJECT
-  // Times in a row that the other side ended the key exchange. Once proves nothing: a process that
-  // is killed does so too.
+  // Times in a row that the other side ended the key exchange. Once proves nothing, since a process
+  // that is killed does so too; a wrong answer counts twice, after it libzmq does not ask again.
   unsigned hung_up = 0;
   std::string trouble;  // what libzmq said last about a connection that failed
 

@@ -272,7 +272,7 @@ void MeshDialler::on_connection(Dealer& dealer, const ConnectionEvent& event) {
   if (event.kind == Kind::kUnmade) dealer.forget_trouble();
   if (event.kind == Kind::kRefused) {
     dealer.trouble = event.why;
-    if (!event.slow) ++dealer.hung_up;
+    if (!event.slow) dealer.hung_up += event.sure ? 2 : 1;
   }
   if (event.kind == Kind::kMade) {
     dealer.fd = event.fd;

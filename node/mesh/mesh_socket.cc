@@ -170,8 +170,10 @@ namespace {
 void read_failure(std::uint16_t number, int error, ConnectionEvent& event) {
   if (number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
     event.why = "the other side has another cluster key";
+    event.sure = true;
   } else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
     event.why = "no kith node of this cluster answers there, or only one side uses a cluster key";
+    event.sure = true;
   } else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
     const bool hung_up = error == EPIPE || error == ECONNRESET;
     event.slow = !hung_up;

@@ -97,6 +97,7 @@ struct ConnectionEvent {
   int fd = -1;        // kMade, kLost: of the TCP connection
   std::string why;    // kRefused
   bool slow = false;  // likewise: it was not finished in time, which says nothing of keys
+  bool sure = false;  // likewise: the other side said what no kith node with this key says
 };
 class ConnectionMonitor {
  public:
