@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace kith {
 namespace {
@@ -15,11 +16,8 @@ std::uint64_t rotate_left(std::uint64_t value, int bits) {
 
 // splitmix64 (Steele, Lea and Flood 2014): spreads a seed over the generator's state.
 std::uint64_t split_mix(std::uint64_t& state) {
-  state += 0x9E3779B97F4A7C15ULL;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
+  state += kMixStep;
+  return mix64(state);
 }
 
 // Natural logarithm from exactly rounded operations only (frexp, + - * /), so that it is the same

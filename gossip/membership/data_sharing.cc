@@ -4,19 +4,14 @@
 #include <queue>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace kith::gossip {
 namespace {
 
 constexpr std::size_t kSlack = 32;  // a share may be 1/32 above its fair part
 
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
+std::uint64_t mix(std::uint64_t x) { return mix64(x + kMixStep); }
 
 std::uint64_t key_of(const NodeId& id, std::uint64_t seed) {
   std::uint64_t key = mix(seed);

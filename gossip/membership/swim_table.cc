@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace kith::gossip {
 
@@ -11,20 +12,13 @@ using schema::MemberRecord;
 
 namespace {
 
-// The finisher of splitmix64 (Steele, Lea and Flood 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
-}
-
 std::uint64_t digest_part(const NodeId& id, Incarnation incarnation) {
-  std::uint64_t out = mix(incarnation + 0x9E3779B97F4A7C15ULL);
+  std::uint64_t out = mix64(incarnation + kMixStep);
   for (std::size_t at = 0; at < id.bytes.size(); at += sizeof out) {
     std::uint64_t word = 0;
     for (std::size_t i = 0; i < sizeof word; ++i)
       word |= std::uint64_t{id.bytes[at + i]} << (8 * i);
-    out = mix(out ^ word);
+    out = mix64(out ^ word);
   }
   return out;
 }

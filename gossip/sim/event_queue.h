@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mix.h"
 
 namespace kith::sim {
 
@@ -82,12 +83,7 @@ class EventQueue {
 // mix). Not cryptographic.
 class TraceHash {
  public:
-  void add(std::uint64_t value) {
-    value ^= state_;
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
-    state_ = (value ^ (value >> 31)) + 0x9E3779B97F4A7C15ULL;
-  }
+  void add(std::uint64_t value) { state_ = mix64(value ^ state_) + kMixStep; }
   [[nodiscard]] std::uint64_t value() const { return state_; }
 
  private:

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "base/mix.h"
+
 namespace kith::node {
 
 using schema::Tally;
@@ -35,13 +37,6 @@ bool same_data(const TallyEntry& a, const TallyEntry& b) {
   return with_counts_of_a == a;
 }
 
-// The finisher of splitmix64 (Steele, Lea and Flood 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
-}
-
 std::uint64_t digest_of(const TallyEntry& entry) {
   std::uint64_t id = 0, data = 0;
   std::memcpy(&id, entry.id.bytes.data(), sizeof id);
@@ -50,7 +45,7 @@ std::uint64_t digest_of(const TallyEntry& entry) {
   std::uint64_t out = 0;
   for (const std::uint64_t word :
        {id, entry.samples, entry.steps, data, entry.data_samples, entry.shard_samples, shard})
-    out = mix((out ^ word) + 0x9E3779B97F4A7C15ULL);
+    out = mix64((out ^ word) + kMixStep);
   return out;
 }
 
